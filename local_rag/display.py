@@ -22,6 +22,7 @@ _FORMULA = re.compile(_CELL_START + "(?='*[=+@\uff0b\uff0d\uff1d\uff20-])")
 _MARKED_FORMULA = re.compile(_CELL_START + "'(?='*[=+@\uff0b\uff0d\uff1d\uff20-])")
 Name = Callable[[Path | str], str]
 _SNIPPET_CHARACTERS = 320
+_CHANCE = 0.05
 
 
 def printable(text: str) -> str:
@@ -244,3 +245,19 @@ def describe_contexts(counts: Mapping[str, int]) -> list[str]:
         "dropped": "sentences dropped",
     }
     return [f"{counts[kind]} {text}" for kind, text in kinds.items() if counts.get(kind)]
+
+
+def gain_as_text(gain: Mapping[str, Any]) -> str:
+    """Describe what contexts gain in a library, on which questions, and whether the gain is significant."""
+    if gain["drafted"]:
+        asked = "drafted questions"
+    else:
+        asked = "unreviewed questions" if gain["unreviewed"] else "reviewed questions"
+    difference = gain["recall_with"] - gain["recall_without"]
+    significant = "significant" if min(gain["recall_p"], gain["mrr_p"]) < _CHANCE else "not significant"
+    return (
+        f"Gain by contexts: recall@5 {gain['recall_with']:.1f} % with them, {gain['recall_without']:.1f} % without "
+        f"({difference:+.1f}, p = {gain['recall_p']:.3f}); MRR@10 {gain['mrr_with']:.3f} and {gain['mrr_without']:.3f} "
+        f"(p = {gain['mrr_p']:.3f}); {significant}. {gain['stage'].capitalize()}, {gain['questions']} {asked}; "
+        f"{gain['contexts']} of {gain['chunks']} chunks have a context ({gain['context']}, {gain['at'][:10]})."
+    )

@@ -11,7 +11,7 @@ from rich.cells import get_character_cell_size
 
 from local_rag.answering.remarks import remarks, sources_as_lines
 from local_rag.asking import AskOptions
-from local_rag.cli.no_match import no_matching_document
+from local_rag.cli.options import no_matching_document
 from local_rag.display import printable
 from local_rag.records import Answer, Written
 

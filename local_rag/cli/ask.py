@@ -26,7 +26,7 @@ from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog='Example: local-rag ask "How long is parental leave?"')
 @click.argument("question", required=False)
 @click.option(
     "--questions",

@@ -57,7 +57,7 @@ prefix_option = click.option(
 )
 
 
-@click.group(cls=Group)
+@click.group(cls=Group, epilog="Example: local-rag bundle create --with-library .local-rag")
 def command() -> None:
     """Move the program, its models and a library to a machine without a network.
 
@@ -65,7 +65,7 @@ def command() -> None:
     """
 
 
-@command.command(cls=FetchingCommand)
+@command.command(cls=FetchingCommand, epilog="Example: local-rag bundle create --output stick/local-rag")
 @click.option(
     "--output", type=click.Path(path_type=Path), default=Path("local-rag-bundle"), show_default=True, help="New folder."
 )
@@ -134,7 +134,7 @@ def create(*, dry_run: bool, as_json: bool, without_models: bool, part_size: int
         click.echo(f"Tested in {rehearsal['seconds']} seconds: {rehearsal['question']} {answer}")
 
 
-@command.command("verify")
+@command.command("verify", epilog="Example: local-rag bundle verify stick/local-rag --key maker.pub")
 @click.argument("path", type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Public key of the signature."
@@ -152,7 +152,7 @@ def verify_bundle(path: Path, key: Path | None, require_signature: bool, as_json
         raise click.exceptions.Exit(1)
 
 
-@command.command()
+@command.command(epilog="Example: local-rag bundle rollback")
 @prefix_option
 @json_option
 def rollback(prefix: Path | None, as_json: bool) -> None:
@@ -162,7 +162,7 @@ def rollback(prefix: Path | None, as_json: bool) -> None:
     click.echo(printable_json({"ok": True, **result}) if as_json else text)
 
 
-@command.command()
+@command.command(epilog="Example: local-rag bundle uninstall --prefix ~/local-rag")
 @prefix_option
 @json_option
 def uninstall(prefix: Path | None, as_json: bool) -> None:

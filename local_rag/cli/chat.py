@@ -35,7 +35,7 @@ _FROM_BEFORE = (
 )
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog="Example: local-rag chat --in 'policies/**'")
 @library_options
 @model_option("answer", "answer with")
 @ask_options("chat")

@@ -27,7 +27,7 @@ class ClusterGroup(Group):
     command_class = ClusterCommand
 
 
-@click.group(cls=ClusterGroup)
+@click.group(cls=ClusterGroup, epilog="Example: local-rag cluster start --host 10.0.0.5")
 def command() -> None:
     """Index on several machines, and keep the index in a search engine.
 
@@ -35,7 +35,7 @@ def command() -> None:
     """
 
 
-@command.command()
+@command.command(epilog="Example: local-rag cluster check")
 @library_options
 @json_option
 def check(library: Path, as_json: bool, **settings: Any) -> None:
@@ -75,7 +75,7 @@ def _show(machines: Sequence[Machine]) -> None:
             click.echo(one_line(f"{one.name}: {facts}"))
 
 
-@command.command()
+@command.command(epilog="Example: local-rag cluster start --join 10.0.0.5:6379")
 @click.option(
     "--host", metavar="ADDRESS", help="Private address of this machine for other machines.  [default: 127.0.0.1]"
 )
@@ -104,7 +104,7 @@ def _show_started(started: Started, others: Sequence[str], *, as_json: bool) -> 
         click.echo("\n".join(f"  {line}" for line in others))
 
 
-@command.command()
+@command.command(epilog="Example: local-rag cluster stop")
 @json_option
 def stop(as_json: bool) -> None:
     """Stop the processes that `cluster start` started on this machine, and nothing else."""
@@ -117,7 +117,7 @@ def stop(as_json: bool) -> None:
         click.echo(f"Stopped{' the cluster at' if stopped.head else ': this machine has left'} {stopped.address}.")
 
 
-@command.command()
+@command.command(epilog="Example: local-rag cluster copy --replace")
 @library_options
 @click.option("--back", is_flag=True, help="Publish in the library folder again; the engine is not changed.")
 @click.option("--replace", is_flag=True, help="Replace another library that has this name in the search engine.")

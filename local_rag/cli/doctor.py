@@ -16,7 +16,7 @@ from local_rag.maintenance.examination import diagnose
 _COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog="Example: local-rag doctor --profile starter")
 @library_options
 @json_option
 def command(library: Path, profile: str | None, as_json: bool) -> None:

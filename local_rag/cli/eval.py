@@ -2,12 +2,14 @@
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
 import click
+from rich.console import Console
+from rich.table import Table
 
-from local_rag.cli.eval_tables import gain_as_text, print_history, print_report
 from local_rag.cli.options import (
     DefaultGroup,
     current_parts,
@@ -17,7 +19,7 @@ from local_rag.cli.options import (
     open_library,
 )
 from local_rag.cli.progress import IndexProgress
-from local_rag.display import printable, printable_json
+from local_rag.display import gain_as_text, one_line, printable, printable_json
 from local_rag.errors import DatasetError
 from local_rag.evaluation import runs
 from local_rag.evaluation.calibrate import calibrate as calibrate_library
@@ -25,6 +27,7 @@ from local_rag.evaluation.contexts import measure_gain
 from local_rag.evaluation.dataset import Part, load_dataset
 from local_rag.evaluation.draft_questions import draft_dataset
 from local_rag.evaluation.evaluate import compare_reports, evaluate, load_report, plot
+from local_rag.evaluation.ranking_metrics import METRICS
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.models.choice import find
 from local_rag.records import ContextMode
@@ -38,7 +41,10 @@ def command() -> None:
     """Measure retrieval."""
 
 
-@command.command(epilog="`local-rag eval make DOCUMENTS` drafts a dataset from your own documents.")
+@command.command(
+    epilog="`local-rag eval make DOCUMENTS` drafts a dataset from your own documents.\n\n"
+    "Example: local-rag eval my-eval --answers --fail-below recall@5=80"
+)
 @click.argument("dataset", type=click.Path(path_type=Path))
 @click.option(
     "--profile", metavar="NAME", help="Models to use: a profile of `local-rag models list`.  [default: starter]"
@@ -164,7 +170,7 @@ def _figures(wanted: tuple[str, ...]) -> dict[str, float]:
     return found
 
 
-@command.command("history")
+@command.command("history", epilog="Example: local-rag eval history --plot figures.png")
 @library_options
 @click.option(
     "--plot", "plot_path", type=click.Path(path_type=Path), metavar="FILE", help="Draw the figures over time."
@@ -192,7 +198,7 @@ def show_history(
         runs.plot_history(recorded, names or ("recall@5", "right", "refused"), plot_path)
 
 
-@command.command()
+@command.command(epilog="Example: local-rag eval calibrate --questions 40")
 @library_options
 @model_option("answer", "answer with")
 @click.option(
@@ -224,7 +230,7 @@ def calibrate(library: Path, count: int, wrong: float, as_json: bool, **settings
     )
 
 
-@command.command()
+@command.command(epilog="Example: local-rag eval contexts my-eval")
 @click.argument("dataset", required=False, type=click.Path(path_type=Path))
 @library_options
 @model_option("answer", "draft with")
@@ -244,7 +250,7 @@ def contexts(dataset: Path | None, library: Path, count: int, as_json: bool, **s
     click.echo(printable_json(gain) if as_json else printable(gain_as_text(found)))
 
 
-@command.command()
+@command.command(epilog="Example: local-rag eval make documents --output my-eval")
 @click.argument("documents", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--output",
@@ -279,3 +285,102 @@ def make(documents: tuple[Path, ...], output: Path, count: int, **settings: Any)
         click.echo(printable(f"Skipped {item.path}: {item.reason}"), err=True)
     dropped = ", ".join(f"{number} {reason}" for reason, number in report.dropped.items())
     click.echo(f"{report.kept} questions to review are in {output / 'questions.jsonl'}. Dropped: {dropped or 'none'}.")
+
+
+def print_report(report: Mapping[str, Any]) -> None:
+    """Print the table of stages, the answers, and the comparison if there is one."""
+    console = Console(highlight=False)
+    half = "" if report["part"] == "all" else f" (the part {report['part']})"
+    console.print(
+        f"{report['questions']} questions{half}, {report['chunks']} chunks of {report['documents']} documents; "
+        f"profile {report['profile']}, context {report['context']}",
+        markup=False,
+    )
+    table = Table("stage", *map(_heading, METRICS), "95 % of @10", caption="@k: recall in %.")
+    for stage, values in report["stages"].items():
+        low, high = report["intervals"][stage]["recall@10"]
+        cells = [_number(metric, values[metric]) for metric in METRICS]
+        table.add_row(stage, *cells, f"{low:.1f}-{high:.1f}")
+    console.print(table)
+    seconds = ", ".join(f"{stage} {1000 * value:.1f}" for stage, value in report["seconds_per_question"].items())
+    console.print(f"Milliseconds per question: {seconds}.")
+    if "answers" in report:
+        _print_answers(report["answers"], console)
+    if facts := report.get("facts"):
+        console.print(
+            f"All facts of the answer are shown to the model for {facts['shown']} of {facts['questions']} questions; "
+            f"it is shown {facts['median_tokens']:.0f} tokens (median)."
+        )
+    if "comparison" in report:
+        comparison = report["comparison"]
+        table = Table("stage", *map(_heading, METRICS), caption="p: two-sided, by a paired permutation test.")
+        for stage, differences in comparison["stages"].items():
+            cells = [_number(metric, differences[metric]["difference"], "+") for metric in METRICS]
+            table.add_row(stage, *cells)
+            table.add_row("  p", *(f"{differences[metric]['p']:.3f}" for metric in METRICS))
+        console.print(f"Difference from {comparison['with']} over {comparison['questions']} questions:", markup=False)
+        console.print(table)
+        if answers := comparison.get("answers"):
+            console.print(
+                f"Correct on {answers['this']:g} of {answers['questions']} questions, on {answers['other']:g} in the "
+                f"other run (p = {answers['p']:.3f})."
+            )
+    if report["unanswerable"] and "answers" not in report:
+        console.print(f"{report['unanswerable']} unanswerable questions were left out.")
+    if report["unreviewed"]:
+        console.print(f"{report['unreviewed']} questions have not been reviewed yet.")
+
+
+def _print_answers(counts: Mapping[str, Any], console: Console) -> None:
+    """Print the table of the answers."""
+    table = Table("answers", "of", "", "95 %", caption=f"The median time is {counts['median_seconds']:.1f} seconds.")
+    answerable, unanswerable = counts["answerable"], counts["unanswerable"]
+    for name, text, of in (
+        ("right", "right", answerable),
+        ("wrong", "wrong", answerable),
+        ("incomplete", "of these, incomplete", counts["wrong"]),
+        ("other_value", "of these, with another value", counts["wrong"]),
+        ("off_the_point", "of these, off the point", counts["wrong"]),
+        ("quoted", "quoted instead of answered", answerable),
+        ("quoted_right", "of these, with the right quotation", counts["quoted"]),
+        ("refused_answerable", "refused although answerable", answerable),
+        ("refused", "refused and unanswerable", unanswerable),
+        ("quoted_unanswerable", "quoted and unanswerable", unanswerable),
+        ("stated_unanswerable", "answered although unanswerable", unanswerable),
+        ("facts_shown", "with all facts shown to the model", answerable),
+        ("cited_right", "citing a golden document", answerable),
+        ("all_documents_read", "with all golden documents read, if several", counts["of_several_documents"]),
+        ("flagged", "with a number or name that the sources lack", answerable + unanswerable),
+        ("flagged_right", "of these, right", counts["right"]),
+    ):
+        if of:
+            low, high = counts["intervals"].get(name, (None, None))
+            table.add_row(str(counts[name]), str(of), text, "" if low is None else f"{low:.0f}-{high:.0f}")
+    console.print(table)
+    if counts["other"]:
+        console.print(f"{counts['other']} questions that are neither answerable nor unanswerable were not asked.")
+
+
+def print_history(runs: Sequence[Mapping[str, Any]]) -> None:
+    """Print one line per run of a library."""
+    table = Table("when", "dataset", "questions", "context", "recall@5", "MRR@10", "right", "wrong", "refused")
+    for run in runs:
+        found = run["figures"]
+        cells = [
+            f"{found[name]:.3g}" if name in found else ""
+            for name in ("recall@5", "mrr@10", "right", "wrong", "refused")
+        ]
+        table.add_row(
+            *map(one_line, [run["time"][:16], run["dataset"], f"{run['questions']} {run['part']}", run["context"]]),
+            *cells,
+        )
+    Console(highlight=False, markup=False).print(table)
+
+
+def _heading(metric: str) -> str:
+    """Shorten the name of a metric so that the table fits into 80 columns."""
+    return {"mrr@10": "MRR@10", "ndcg@10": "nDCG@10"}.get(metric, metric.removeprefix("recall"))
+
+
+def _number(metric: str, value: float, sign: str = "") -> str:
+    return f"{value:{sign}.1f}" if metric.startswith("recall") else f"{value:{sign}.3f}"

@@ -31,7 +31,7 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
     return value
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog="Example: local-rag index documents notes.md --watch")
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
 @library_options
 @click.option(

@@ -39,6 +39,13 @@ COMMANDS = {
     "serve": "Serve a web page that answers questions and shows the evidence.",
     "status": "Show what the library contains, and what is stale and why.",
 }
+# The modules of commands that share one; in it each is called like the command. Others are the `command` of their own.
+_SHARED = {
+    **dict.fromkeys(("clean", "remove", "repair", "roots"), "upkeep"),
+    **dict.fromkeys(("documents", "status"), "overview"),
+    **dict.fromkeys(("find", "search"), "search"),
+    **dict.fromkeys(("mcp", "people", "serve"), "serve"),
+}
 
 
 class LazyGroup(click.Group):
@@ -52,8 +59,8 @@ class LazyGroup(click.Group):
         """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"local_rag.cli.{cmd_name}")
-        command: click.Command = module.command
+        module = importlib.import_module(f"local_rag.cli.{_SHARED.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name if cmd_name in _SHARED else "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -76,7 +83,11 @@ class LazyGroup(click.Group):
             raise click.exceptions.Exit(130) from None
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog='Example: local-rag ask "How long is parental leave?"',
+)
 @click.version_option(package_name="local-rag", prog_name="local-rag")
 @click.pass_context
 def cli(ctx: click.Context) -> None:

@@ -46,7 +46,7 @@ models_option = click.option(
 )
 
 
-@click.group(cls=Group)
+@click.group(cls=Group, epilog="Example: local-rag models pull starter")
 def command() -> None:
     """List, pull and verify the models.
 
@@ -54,7 +54,7 @@ def command() -> None:
     """
 
 
-@command.command("list")
+@command.command("list", epilog="Example: local-rag models list --found")
 @click.option("--found", is_flag=True, help="List the models that other programs have (Ollama, LM Studio ...).")
 @json_option
 @models_option
@@ -89,7 +89,7 @@ def list_models(directory: Path | None, as_json: bool, found: bool) -> None:
         _print_tables(registry, directory)
 
 
-@command.command(cls=FetchingCommand)
+@command.command(cls=FetchingCommand, epilog="Example: local-rag models pull starter")
 @click.argument("names", metavar="[NAME|PROFILE]...", nargs=-1)
 @click.option("--yes", is_flag=True, help="Accept files whose SHA-256 is not known yet, and record it.")
 @models_option
@@ -127,7 +127,7 @@ def pull(names: tuple[str, ...], directory: Path | None, yes: bool) -> None:
         sys.exit(130)
 
 
-@command.command()
+@command.command(epilog="Example: local-rag models add /media/stick/models")
 @click.argument("path", type=click.Path(exists=True, resolve_path=True, path_type=Path))
 @models_option
 def add(path: Path, directory: Path | None) -> None:
@@ -147,7 +147,7 @@ def add(path: Path, directory: Path | None) -> None:
                 make_onnx_copies(entry, _note)
 
 
-@command.command()
+@command.command(epilog="Example: local-rag models verify starter")
 @click.argument("names", metavar="[NAME|PROFILE]...", nargs=-1)
 @models_option
 def verify(names: tuple[str, ...], directory: Path | None) -> None:
@@ -178,7 +178,7 @@ def verify(names: tuple[str, ...], directory: Path | None) -> None:
         raise ModelError(f"Damaged or incomplete models: {len(damaged)} of {len(chosen)}; run {commands}.")
 
 
-@command.command(cls=FetchingCommand)
+@command.command(cls=FetchingCommand, epilog="Example: local-rag models recommend --library .local-rag")
 @library_options
 @json_option
 def recommend(library: Path, profile: str | None, as_json: bool) -> None:
@@ -209,7 +209,7 @@ def recommend(library: Path, profile: str | None, as_json: bool) -> None:
     click.echo(RERANKERS)
 
 
-@command.command()
+@command.command(epilog="Example: local-rag models optimize qwen2.5-coder-0.5b-instruct")
 @click.argument("name", default="qwen2.5-coder-0.5b-instruct")
 def optimize(name: str) -> None:
     """Create a copy of a context model that reads faster on this processor, by default of the one in `starter`.
@@ -230,7 +230,7 @@ def optimize(name: str) -> None:
         click.echo("The copy was deleted because it is hardly faster on this machine.")
 
 
-@command.command()
+@command.command(epilog="Example: local-rag models path all-minilm-l6-v2")
 @click.argument("name")
 @models_option
 def path(name: str, directory: Path | None) -> None:

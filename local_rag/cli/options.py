@@ -2,7 +2,8 @@
 
 import functools
 import os
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -11,11 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import click
 
 from local_rag.asking import AskOptions, Filters, first_day
+from local_rag.display import display_path, one_line
+from local_rag.errors import LocalRagError
 from local_rag.files import DEFAULT_FOLDER, SETTINGS_FILE
 from local_rag.offline import Cluster, Network, close
 
 if TYPE_CHECKING:
     from local_rag.library import Library, Parts
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -302,3 +306,32 @@ def _search_options(function: F) -> F:
     )(function)
     function = model_option("rerank", "rerank with")(function)
     return model_option("embed", "embed with")(function)
+
+
+_MOST = 12  # folders that are named
+
+
+def no_matching_document(library: Path, filters: Filters) -> str:
+    """Return the sentence for a question whose filters no matching document passes."""
+    from local_rag.library import Library  # a search by a server loads nothing of it
+
+    try:
+        with Library(library) as opened:
+            if filters.within and not opened.documents(filters=Filters(within=filters.within), most=1):
+                contents = opened.contents()
+                folders = ", ".join(_folders(contents.documents, contents.roots))
+                return one_line(f"No document lies in {' or '.join(filters.within)}; the folders are: {folders}.")
+    except LocalRagError:
+        pass  # the library is only served from here
+    return "No matching document passes the filters; remove one of --in, --type, --since, --before and --tag."
+
+
+def _folders(paths: Iterable[str], roots: Sequence[Path]) -> list[str]:
+    """Return the indexed folders and those directly below them that hold documents, those with the most first."""
+    counts = Counter[str]()
+    for path in paths:
+        root = next((str(root) for root in roots if path.startswith(f"{root}/")), str(Path(path).parent))
+        below = path.removeprefix(f"{root}/")
+        counts[f"{root}/{below.split('/')[0]}" if "/" in below else root] += 1
+    named = [display_path(folder) for folder, _ in counts.most_common(_MOST)]
+    return [*named, *([f"and {len(counts) - _MOST} more"] if len(counts) > _MOST else [])]

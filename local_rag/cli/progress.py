@@ -3,10 +3,6 @@
 import sys
 import time
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
-
 from local_rag.display import printable
 from local_rag.records import Progress, Stage
 
@@ -32,6 +28,11 @@ class IndexProgress:
     """
 
     def __init__(self) -> None:
+        # Imported here because a command whose question a server answers shows no progress.
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
+
         self._bar = Bar(
             TextColumn("{task.description:<16}"),
             BarColumn(bar_width=24),

@@ -12,7 +12,11 @@ from local_rag.scraping.fetch import normalize_url
 from local_rag.scraping.scraper import scrape
 
 
-@click.command("scrape", cls=FetchingCommand)
+@click.command(
+    "scrape",
+    cls=FetchingCommand,
+    epilog="Example: local-rag scrape https://example.org/handbook --depth 2",
+)
 @click.argument("urls", metavar="URL...", nargs=-1, required=True)
 @click.option("--depth", type=click.IntRange(min=0), default=0, show_default=True, help="How many links to follow.")
 @click.option("--same-site/--any-site", default=True, show_default=True, help="Which links to follow.")

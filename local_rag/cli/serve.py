@@ -1,6 +1,7 @@
-"""`local-rag serve`."""
+"""The commands that serve a library: `serve`, `mcp`, and `people` for who may use it."""
 
 import contextlib
+import importlib.util
 import os
 import secrets
 import signal
@@ -8,24 +9,31 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn, cast
 
 import click
 
+from local_rag.asking import PERSON_ROLES, PersonRole
 from local_rag.cli.options import (
     Command,
+    DefaultGroup,
     allowed_network,
     current_parts,
     has_own_process,
+    json_option,
     library_options,
     model_option,
+    open_library,
 )
-from local_rag.errors import LibraryError, LocalRagError
+from local_rag.display import one_line, printable_json
+from local_rag.errors import LibraryError, LocalRagError, QuestionError
 from local_rag.files import extra_command, index_command
 from local_rag.offline import Cluster, Network, close, is_loopback
+from local_rag.serving.socket_client import ask_server, is_served
 
 _WAITING = 128
 _LAST_SECONDS = 3.5  # after SIGTERM
@@ -39,7 +47,7 @@ class ListeningCommand(Command):
         return click.Command.invoke(self, ctx)
 
 
-@click.command(cls=ListeningCommand)
+@click.command(cls=ListeningCommand, epilog="Example: local-rag serve --open")
 @click.argument("libraries", nargs=-1, metavar="[LIBRARY]...", type=click.Path(file_okay=False, path_type=Path))
 @library_options
 @model_option("answer", "answer with")
@@ -70,7 +78,7 @@ class ListeningCommand(Command):
 @click.option("--with-ask", is_flag=True, help="Let hosts of MCP have answers written, as `local-rag mcp` does.")
 @click.option("--tls-cert", type=click.Path(dir_okay=False, path_type=Path), help="Certificate, in a PEM file.")
 @click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its key, in a PEM file.")
-def command(
+def serve(
     libraries: tuple[Path, ...],
     library: Path,
     host: str,
@@ -231,3 +239,139 @@ def _listen(host: str, port: int) -> socket.socket:
         raise LocalRagError(
             f"Port {port} of {host} cannot be listened on ({error.strerror}); name another with `--port`."
         ) from None
+
+
+_LAST_SECONDS = 2.0  # to free the models after the client has gone
+
+
+@click.command(cls=Command, epilog="Example: local-rag mcp --with-ask")
+@library_options
+@click.option("--with-ask", is_flag=True, help="Let the library's own model answer questions too.")
+def mcp(library: Path, with_ask: bool, **settings: Any) -> None:
+    """Let a program such as an editor use the library: the program starts this command and speaks MCP with it.
+
+    If `local-rag serve` is running for the same library, that server does the searching. The command ends with its
+    input.
+    """
+    if importlib.util.find_spec("mcp") is None:  # an optional dependency
+        raise LocalRagError(f"`local-rag mcp` needs mcp, which is not installed; run `{extra_command('serve')}`.")
+    # Imported here, because other commands do not need them.
+    from local_rag.mcp.stdio import Lines, serve, take_standard_streams
+
+    wire = take_standard_streams()
+    folder, parts = library.resolve(), click.get_current_context().obj.parts
+    own_settings = any(value is not None for value in settings.values())
+    instructions = _instructions(folder, settings)
+    from local_rag.library import Library, Parts
+    from local_rag.mcp.server import make_server
+    from local_rag.serving.service import LocalService
+    from local_rag.serving.worker import LibraryWorker
+
+    worker = LibraryWorker(
+        lambda: Library(library, parts=parts or Parts(), **settings), answering=False, max_waiting=sys.maxsize
+    )
+    worker.start()
+    service = LocalService(
+        worker, partial(ask_server, folder, settings), lambda: not own_settings and is_served(folder)
+    )
+    try:
+        serve(make_server(service, instructions, with_ask=with_ask), Lines(wire))
+    finally:
+        if not worker.close(_LAST_SECONDS):
+            _leave(130 if sys.exc_info()[0] else 0)
+
+
+def _instructions(folder: Path, settings: Mapping[str, Any]) -> str:
+    """Return the instructions for a host, without importing what a search needs."""
+    from local_rag.mcp.instructions import RULES, write_instructions
+    from local_rag.store.database import Store
+
+    try:
+        with closing(Store(folder)) as store:
+            return write_instructions([document.path for document in store.documents()], store.roots())
+    except LibraryError:
+        from local_rag.settings import resolve_settings
+
+        if resolve_settings(folder, {}, **settings).search_engine.address:
+            return RULES  # only the index of the library is reachable from here, in the search engine
+        raise
+
+
+def _leave(status: int = 0) -> NoReturn:
+    """End at once, because nothing can stop modules or models that are still being loaded."""
+    sys.stderr.flush()
+    os._exit(status)
+
+
+@click.group(cls=DefaultGroup, default="list")
+def people() -> None:
+    """Say who may use the library when it is served, and what of it each may see."""
+
+
+@people.command(epilog="Example: local-rag people add ada --role reader --in 'policies/**'")
+@click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(PERSON_ROLES),
+    default="reader",
+    show_default=True,
+    help="A reader asks and reads, an editor also adds documents, an owner may do all.",
+)
+@click.option(
+    "--in",
+    "within",
+    multiple=True,
+    metavar="GLOB|PATH",
+    help="Only documents that match a pattern such as 'policies/**' below an indexed folder, or that are below an "
+    "absolute path; repeat for several alternatives.",
+)
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; repeat for several.")
+@library_options
+def add(name: str, role: str, within: tuple[str, ...], tags: tuple[str, ...], library: Path, **_settings: Any) -> None:
+    """Add a person, and print the token with which NAME comes in; it is shown only now.
+
+    What --in and --tag leave out is never read, named or counted for this person, whichever interface asks.
+    """
+    from local_rag.store.people_file import add_person
+
+    try:
+        token = add_person(library.resolve(), name, cast(PersonRole, role), within=within, tags=tags)
+    except QuestionError as error:
+        raise click.UsageError(str(error)) from None
+    click.echo(token)
+    click.echo(f"This is the token of {name}; only its hash is kept.", err=True)
+
+
+@people.command("list", epilog="Example: local-rag people list --json")
+@library_options
+@json_option
+def list_command(library: Path, as_json: bool, **_settings: Any) -> None:
+    """List the people of the library, their roles, and what each may see."""
+    from local_rag.store.people_file import list_people
+
+    people = list_people(library.resolve())
+    if as_json:
+        listed = [
+            {"name": one.name, "role": one.role, "in": list(one.limits.within), "tags": list(one.limits.tags)}
+            for one in people
+        ]
+        click.echo(printable_json(listed))
+        return
+    for one in people:
+        limits = [f"in {pattern}" for pattern in one.limits.within] + [f"tag {tag}" for tag in one.limits.tags]
+        click.echo(one_line(f"{one.role:<7} {one.name}  {', '.join(limits) or 'everything'}"))
+    if not people:
+        click.echo("No people: who has the server's token may do all.", err=True)
+
+
+@people.command(epilog="Example: local-rag people remove ada")
+@click.argument("name")
+@library_options
+def remove(name: str, library: Path, **settings: Any) -> None:
+    """Remove a person with the conversations of NAME, whose token and sessions end at once."""
+    from local_rag.store.people_file import remove_person
+
+    person = remove_person(library.resolve(), name)
+    with open_library(library, **settings) as opened:
+        conversations = opened.forget_questions(person.id)
+    click.echo(f"Removed {one_line(person.name)} and {conversations} conversations.")

@@ -3,18 +3,22 @@
 import itertools
 import json
 import os
+import shlex
 import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 
 from local_rag.answering.compose import NOT_SURE, REFUSAL
-from local_rag.cli.main import COMMANDS
+from local_rag.cli.main import COMMANDS, cli
+from local_rag.cli.options import DefaultGroup
 from local_rag.library import Parts
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating
@@ -40,6 +44,33 @@ def test_every_command_has_help(run: Run) -> None:
         result = run(name, "--help")
         assert result.exit_code == 0
         assert f"Usage: cli {name}" in result.output
+
+
+def every_command(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if not isinstance(command, DefaultGroup):  # whose help is that of the default
+        yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            below = command.get_command(context, name)
+            assert below is not None
+            yield from every_command(below, *path, name)
+
+
+def test_the_help_of_every_command_has_an_example_that_fits_it(run: Run) -> None:
+    commands = dict(every_command(cli))
+    for path, command in commands.items():
+        assert command.epilog, path
+        example = command.epilog.splitlines()[-1]
+        assert f"\n  {example}\n" in run(*path, "--help").output
+        words = shlex.split(example.removeprefix("Example: local-rag "))
+        named = max((name for name in commands if tuple(words[: len(name)]) == name), key=len)
+        if not named:
+            group = cli.get_command(click.Context(cli), words[0])
+            assert isinstance(group, DefaultGroup)
+            named = (words[0], group.default)
+        options = {name for option in commands[named].params for name in option.opts}
+        assert {word for word in words if word.startswith("--")} <= options, path
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`local-rag status`."""
+"""What a library contains: `local-rag status` and `local-rag documents`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,20 +7,20 @@ from typing import Any
 import click
 from rich.filesize import decimal
 
+from local_rag.asking import Filters
 from local_rag.catalogue.library_status import Status
-from local_rag.cli.eval_tables import gain_as_text
-from local_rag.cli.options import Command, json_option, library_options, open_library
-from local_rag.display import describe_contexts, display_path, one_line, printable, printable_json
+from local_rag.cli.options import Command, filter_options, json_option, library_options, open_library
+from local_rag.display import describe_contexts, display_path, gain_as_text, one_line, printable, printable_json
 
 _EXAMPLES = 5
 _MANY_UNUSED = 2  # vectors in the store for each that is used
 _NOTES = 100  # all are in the JSON
 
 
-@click.command(cls=Command)
+@click.command(cls=Command, epilog="Example: local-rag status --json")
 @library_options
 @json_option
-def command(library: Path, as_json: bool, **settings: Any) -> None:
+def status(library: Path, as_json: bool, **settings: Any) -> None:
     """Show what the library contains, how it was built, and what is stale and why. Nothing is changed."""
     with open_library(library, **settings) as opened:
         status = opened.status()
@@ -83,3 +83,51 @@ def _fingerprint(fingerprint: Mapping[str, Any]) -> list[str]:
         f"{name.replace('_', ' ')} {value[:12] if name in {'embedder', 'context_model'} else value}"
         for name, value in shown.items()
     ]
+
+
+@click.command(cls=Command, epilog="Example: local-rag documents --type pdf --since 2024")
+@library_options
+@filter_options
+@click.option("--families", is_flag=True, help="List instead the documents that are versions of each other.")
+@json_option
+def documents(library: Path, filters: Filters, families: bool, as_json: bool, **settings: Any) -> None:
+    """List the documents of the library: what each is about, its state, its dates and its size.
+
+    The state is indexed, waiting for `local-rag index` to finish, changed or missing since it was read, or unreachable.
+    """
+    if families:
+        _list_families(library, filters, as_json=as_json, **settings)
+        return
+    with open_library(library, **settings) as opened:
+        documents = opened.documents(filters=filters)
+    if as_json:
+        click.echo(printable_json(documents))
+        return
+    for document in documents:
+        path = click.style(one_line(display_path(document.path)), bold=True)
+        own = f", of {document.date}" if document.date else ""
+        tags = f", tags: {', '.join(document.tags)}" if document.tags else ""
+        facts = f"{document.state}, {decimal(document.size)}, file of {document.modified}{own}{tags}"
+        lines = [path, one_line(document.title), one_line(facts), one_line(document.about)]
+        click.echo("\n    ".join(line for line in lines if line))
+    if not documents:
+        click.echo("No document matches." if filters else "The library contains no documents yet.", err=True)
+
+
+def _list_families(library: Path, filters: Filters, *, as_json: bool, **settings: Any) -> None:
+    """List each document that has several versions, newest first."""
+    with open_library(library, **settings) as opened:
+        families = opened.families(filters=filters)
+    if as_json:
+        named = [
+            [{"path": display_path(one.path), "title": one.title, "date": one.date} for one in family]
+            for family in families
+        ]
+        click.echo(printable_json(named))
+        return
+    for family in families:
+        click.echo(click.style(one_line(family[0].title), bold=True))
+        for one in family:
+            click.echo(f"    {one.date}{'' if one.stated else ' (of the file)'}  {one_line(display_path(one.path))}")
+    if not families:
+        click.echo("No documents are versions of each other.", err=True)
