@@ -20,7 +20,7 @@ from local_rag.text.facts import Source as FactSource
 from local_rag.text.tokens import keyword_tokens
 
 # "Under the Travel Policy of 2024, ": models add it from other passages.
-_QUALIFIER = re.compile(r"(?:Under|According to|As of|In|At|For|On|By|Per) [^,.;:]{1,100}, (\w)")
+_QUALIFIER = re.compile(r"(?:Under|According to|As of|In|At|For|On|By|Per)(?: [^\s,.;:]{1,30}){1,8}, (\w)")
 _JOINT = re.compile(r"[,;]? (?:and|while|but|whereas) |; ")
 _FEWEST_WORDS = 3  # of a clause
 MOST_UNITS = 3  # that one sentence may stand on
@@ -104,8 +104,11 @@ class Attributor:
         units = tuple(dict.fromkeys([*first.units, *second.units]))
         if not (first.is_supported and second.is_supported):
             return None
-        coverage = min(first.coverage, second.coverage)
-        return Attribution(sentence, units, coverage, tuple(dict.fromkeys(first.missing + second.missing)))
+        texts = [self._facts_of(self._texts[self._units.index(unit)]) for unit in units]
+        # A name that begins the second clause looks like any word there.
+        whole = tuple(fact.text for fact in missing_facts(self._question, sentence, texts))
+        missing = tuple(dict.fromkeys(first.missing + second.missing + whole))
+        return Attribution(sentence, units, min(first.coverage, second.coverage), missing)
 
     def _attribute(self, sentence: str) -> Attribution:
         said = frozenset(keyword_tokens(sentence))

@@ -14,6 +14,7 @@ _OWN_WORDS = re.compile(
     r"\A(?:according to|based on) (?:the )?(?:\w+ )?(?:sources?|documents?|information|text)(?: \d+| \w+ed)?,? (\S)",
     re.IGNORECASE,
 )
+_WRAPPED = re.compile(r"(?<=[^\W_]|[,;])\n(?=[a-z])")  # a line that goes on, as sources are wrapped
 _CUT = "\ufffd"  # what a part of a character becomes
 
 
@@ -31,7 +32,7 @@ def drafts(generator: Generator, prompt: Prompt, first: int | None) -> Iterator[
             if event.token is None:
                 break
             tokens.append(event.token)
-            text = model.detokenize(tokens)
+            text = _WRAPPED.sub(" ", model.detokenize(tokens))
             if len(split_sentences(text)) > MOST_SENTENCES:
                 break
             yield text.rstrip(_CUT), False

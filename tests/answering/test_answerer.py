@@ -237,6 +237,11 @@ def test_no_more_than_two_sentences_are_taken() -> None:
     assert answer.text == "It leaves at seven. [1] It carries mail. [1]"
 
 
+def test_a_sentence_that_wraps_like_its_source_stays_one() -> None:
+    answer = ask(says("It carries mail to\nthe islands.\nThe boat leaves."), BOAT)
+    assert answer.text == "It carries mail to the islands. [1] The boat leaves. [1]"
+
+
 def test_only_the_sources_that_fit_are_read() -> None:
     many = [f"{number} " + " ".join(f"word{number * 100 + one}" for one in range(9)) for number in range(40)]
     answer = ask(says("Yes.", context_tokens=1500), *many)

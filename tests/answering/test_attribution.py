@@ -107,3 +107,17 @@ def test_a_sentence_of_the_only_source_is_wholly_covered(question: str, text: st
     found = attributor(question, text).attribute(text)
     assert found.coverage == pytest.approx(1.0) or set(text.split()) <= {"the", "is"}
     assert found.missing == ()
+
+
+def test_a_name_that_begins_the_second_clause_is_checked_too() -> None:
+    found = attributor("When is the boat?", "The boat leaves on Wednesdays and Saturdays and takes 55 minutes.")
+    assert found.attribute("The boat leaves on Wednesdays and Saturdays and takes 55 minutes.").missing == ()
+    assert found.attribute("The boat leaves on Wednesdays and Friday and takes 55 minutes.").missing == ("Friday",)
+
+
+def test_only_a_short_qualifier_is_left_out() -> None:
+    found = attributor("How often is it greased?", "At the rock it is greased every 4 months, because of the salt.")
+    short = found.attribute("Under the Policy of 2024, it is greased every 4 months because of the salt.")
+    assert (short.sentence[:9], short.missing) == ("It is gre", ())
+    whole = "At the rock the bearing is greased about every 3 months, because of the salt."
+    assert found.attribute(whole).missing == ("3 months",)
