@@ -44,10 +44,10 @@ from local_rag.retrieval.filters import Sight
 from local_rag.retrieval.live_searcher import LiveSearcher
 from local_rag.settings import REMEMBERED, Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.connect import remembered
+from local_rag.store.counts import is_unfinished
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.erasing import erasing, order_erasing, ordered_erasures
+from local_rag.store.erasing import erasing, include, order_erasing, ordered_erasures
 from local_rag.store.history import History, KeptOfQuestions, kept_history
-from local_rag.store.inspection import is_unfinished
 from local_rag.store.lock import library_lock, locked_store
 from local_rag.store.storage_errors import storage_errors
 from local_rag.view import OnProgress, Shared, View, ignore
@@ -163,7 +163,7 @@ class Library(View):
             store.remember(index_settings(self.settings, *find_for_index(self.settings)))
             self._forget_remembered_flags()
             store.add_roots(roots)
-            store.include(roots)
+            include(store, roots)
             report = indexer.run(roots, renew_contexts=renew_contexts)
             if not is_unfinished(store, self._shared.indexes.live()):
                 if erasing(store):

@@ -49,8 +49,8 @@ from local_rag.retrieval.version_families import Version, Versions
 from local_rag.settings import Settings
 from local_rag.store.connect import is_library, remembered
 from local_rag.store.database import Store
+from local_rag.store.history_file import count_use
 from local_rag.store.published import require_own
-from local_rag.store.question_cache import count_use
 from local_rag.store.recorded_questions import QUESTIONS_FILE, add_question, add_wrong_answer, wrong_answers
 from local_rag.store.seen import Seen, show_only
 from local_rag.store.storage_errors import storage_errors

@@ -16,8 +16,8 @@ from local_rag.machine import free_bytes
 from local_rag.models.choice import chosen, find
 from local_rag.settings import resolve_settings
 from local_rag.store.connect import remembered_settings
-from local_rag.store.copying import copy_library
 from local_rag.store.database import Store
+from local_rag.store.published import copy_library
 
 # Settings that name machines or files of the packer.
 _OF_THIS_MACHINE = ("search_engine", "cluster", "answer_hosts", "answer_model", "rerank_model", "gpu_layers")

@@ -8,8 +8,8 @@ from local_rag.catalogue.file_states import FileStates, SeenState
 from local_rag.errors import MissingError
 from local_rag.files import is_locked
 from local_rag.records import ContextMode, Passage, found_passage
+from local_rag.store.counts import count_contexts, count_rows, document_states
 from local_rag.store.database import Store
-from local_rag.store.inspection import count_contexts, count_rows, document_states
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from local_rag.evaluation.evaluate import POOL, Ranker, compare_reports, find_go
 from local_rag.library import Library, Parts
 from local_rag.records import Chunk, Progress
 from local_rag.settings import Settings
-from local_rag.store.copying import copy_store
+from local_rag.store.published import copy_store
 from local_rag.view import OnProgress
 
 _DRAFTS_PER_QUESTION = 2

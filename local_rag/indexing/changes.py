@@ -14,7 +14,7 @@ from local_rag.reading.mailbox import content_sha256, mailbox_of
 from local_rag.reading.walk import Walk
 from local_rag.records import Skipped
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.hidden_paths import hidden_among
+from local_rag.store.erasing import hidden_among
 
 
 class ScannedFile(NamedTuple):

@@ -11,7 +11,6 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from local_rag.indexing.audiences import Audiences
 from local_rag.indexing.distinction import (
     APART,
     TUNING,
@@ -19,12 +18,19 @@ from local_rag.indexing.distinction import (
     Terms,
     context_needs,
     distinguishing_terms,
+    needs,
     opening_of,
     terms_of,
 )
-from local_rag.indexing.sentence_check import needs
-from local_rag.indexing.similar import Near, SimilarChunks
+from local_rag.indexing.similar import Audiences, Near, SimilarChunks
 from local_rag.keys import key_of
+from local_rag.store.context_rows import (
+    earlier_distinction,
+    plan_code_contexts,
+    put_context,
+    put_distinction,
+    stored_distinction,
+)
 from local_rag.store.database import Store, StoredDocument
 
 _SIMILAR_DOCUMENTS = 16  # to compare terms with, those with the most near chunks first
@@ -104,9 +110,9 @@ def compare(store: Store, embedder: str, documents: Sequence[StoredDocument], au
         some = documents[start : start + _TOGETHER]
         with store.transaction():
             for document, near in zip(some, chunks.of(some), strict=True):
-                if store.distinction(document.id):  # a copy of it was compared
+                if stored_distinction(store, document.id):  # a copy of it was compared
                     continue
-                distinction = Distinction.from_json(store.earlier_distinction(document))
+                distinction = Distinction.from_json(earlier_distinction(store, document))
                 if not distinction.holds_for(document.title, store.document_text(document.id)):
                     alike = [one for key in _most_similar(near) if (one := store.document(key))]
                     if (audience := audiences.key(document.id)) not in spreads:
@@ -121,7 +127,7 @@ def compare(store: Store, embedder: str, documents: Sequence[StoredDocument], au
                 needed = context_needs(
                     parts, document.title, distinction.terms, [similarities.get(one.position, 0.0) for one in parts]
                 )
-                store.put_distinction(document.id, replace(distinction, needed=needed).as_json())
+                put_distinction(store, document.id, replace(distinction, needed=needed).as_json())
         yield start + len(some)
 
 
@@ -169,7 +175,7 @@ def situate(store: Store, documents: Sequence[StoredDocument]) -> int:
 
 
 def _situate(store: Store, document: StoredDocument) -> int:
-    distinction = Distinction.from_json(store.distinction(document.id))
+    distinction = Distinction.from_json(stored_distinction(store, document.id))
     code = store.document_kind(document.id) == "code"
     need = needs({} if code else store.chunk_texts(document.id), distinction)
     keys = []
@@ -177,8 +183,8 @@ def _situate(store: Store, document: StoredDocument) -> int:
         context = distinction.context if position in distinction.needed else ""
         keys.append((row, apart_key(context), need.get(position)))
     for context in {distinction.context, ""} if distinction.needed else {""}:
-        store.put_context(apart_key(context), context, "terms" if context else "unneeded")
-    store.plan_contexts(document.id, APART_PLAN, keys)
+        put_context(store, apart_key(context), context, "terms" if context else "unneeded")
+    plan_code_contexts(store, document.id, APART_PLAN, keys)
     return len(distinction.needed)
 
 

@@ -45,12 +45,14 @@ _READ_CHARACTERS = 60_000  # of a document, at each end
 _TERM_CHARACTERS = 60
 _MOST_COMMON = 0.5  # the largest share of documents that may contain a term
 _WORD_WEIGHT, _NAME_WEIGHT, _YEAR_WEIGHT = 1, 2, 3
+_UNAIDED = 0.5  # the need of a chunk that cannot stand alone: less than that of one that can be confused
 
 _PIECE = r"[^\W_](?:[\w'\u2019.-]*\w)?"
 _RUN = re.compile(rf"{_PIECE}(?:(?: & | ){_PIECE}){{0,5}}")
 _LETTERS = re.compile(r"[^\W\d_]{3}")
 _YEAR = re.compile(r"(?:19|20)\d\d")
-DANGLING = re.compile(r"\W*(?:it|its|this|that|these|those|they|their|he|his|she|her|such)\b", re.IGNORECASE)
+_LIST_ITEM = re.compile(r"(?:[-*+\u2022]|\d+[.)]|\|)\s*")
+_DANGLING = re.compile(r"\W*(?:it|its|this|that|these|those|they|their|he|his|she|her|such)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +205,19 @@ def context_needs(
     for chunk, similarity in zip(chunks, similarities, strict=True):
         known = f" {' '.join(keyword_tokens(f'{heading_path(title, chunk.headings)} {chunk.text}'))} "
         said = sum(term in known for term in wanted) / len(wanted)
-        dangling = tuning.dangling if DANGLING.match(chunk.text) else 0
+        dangling = tuning.dangling if _DANGLING.match(chunk.text) else 0
         need[chunk.position] = round(similarity - tuning.said * said + dangling, 3)
     mistakable = {position: value for position, value in need.items() if value >= tuning.alike}
     return need if len(mistakable) > tuning.majority * len(need) else mistakable
+
+
+def needs(texts: Mapping[int, str], distinction: Distinction) -> dict[int, float]:
+    """Return the positions of the chunks in need of a sentence, each with how much; `texts` may have to stand alone."""
+    unaided = (position for position, text in texts.items() if not stands_alone(text))
+    return dict.fromkeys(unaided, _UNAIDED) | dict(distinction.needed)
+
+
+def stands_alone(text: str) -> bool:
+    """Say whether a chunk neither begins with a reference to what precedes it nor is a bare table or list."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return not _DANGLING.match(text) and not all(map(_LIST_ITEM.match, lines))

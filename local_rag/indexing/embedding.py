@@ -1,6 +1,6 @@
 """Plan which vectors the documents want, have the missing ones made, and return the rows of the published index.
 
-A document is planned once, and again when it has changed: `store/embedding_plans.py` records what is done. No step
+A document is planned once, and again when it has changed: `store/vector_rows.py` records what is done. No step
 holds more than a few documents in memory.
 """
 
@@ -19,7 +19,15 @@ from local_rag.model_records import InstalledModel
 from local_rag.records import ContextMode, StoredChunk, heading_path
 from local_rag.settings import Settings
 from local_rag.store.database import Store
-from local_rag.store.embedding_plans import EmbeddingPlan, mark_embedded, put_plans, vector_keys_of
+from local_rag.store.vector_rows import (
+    EmbeddingPlan,
+    known_vectors,
+    mark_embedded,
+    put_plans,
+    put_vectors,
+    stored_vector,
+    vector_keys_of,
+)
 
 _PARTS = 2  # stands for the code below that puts the parts of a row together
 _TOGETHER = 64  # documents that are planned, or finished, in one commit
@@ -51,7 +59,7 @@ class Embedding:
         """Plan documents and have their vectors made; yield the number of vectors in each batch."""
         with closing(self._workers.embed(self._jobs(documents), note)) as results:
             for keys, vectors in results:
-                self._store.put_vectors(keys, vectors)
+                put_vectors(self._store, keys, vectors)
                 yield self._finish(keys)
         self._mark()
 
@@ -96,7 +104,7 @@ class Embedding:
             passages.append((embedded, terms))
             written.append(sentence)
         possible = [vector_keys(self._model, *passage) for passage in passages]
-        known = self._store.known_vectors(key for some in possible for key in some)
+        known = known_vectors(self._store, [key for some in possible for key in some])
         keys = [next((key for key in some if key in known), some[-1]) for some in possible]
         rows = [(stored.id, key) for stored, key in zip(index_rows, keys, strict=True)]
         chunks = sum(stored.kind == "chunk" for stored in index_rows)
@@ -130,7 +138,7 @@ def index_rows(store: Store, mode: ContextMode, documents: Sequence[int]) -> Ite
         yield DocumentRows(
             document_id=document,
             chunk_ids=[stored.id for stored in held],
-            vectors=np.stack([store.vector(key) for key in keys]),
+            vectors=np.stack([stored_vector(store, key) for key in keys]),
             texts=["\n".join(filter(None, _parts(stored, mode))) for stored in held],
             described=held[0].kind == "document",
         )

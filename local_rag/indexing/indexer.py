@@ -20,15 +20,14 @@ import numpy as np
 from local_rag.errors import LibraryError
 from local_rag.files import LOCAL_DISK, Disk, file_sha256
 from local_rag.index.protocol import Contents, Indexes
-from local_rag.indexing.audiences import Audiences
 from local_rag.indexing.changes import Changes, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN, compare, situate
-from local_rag.indexing.document_rows import document_rows
+from local_rag.indexing.document_rows import document_rows, version_keys
 from local_rag.indexing.embedding import Embedding, index_rows
 from local_rag.indexing.fingerprint import make_fingerprint
 from local_rag.indexing.sentence_writer import OpenVocabulary, SentenceWriter
+from local_rag.indexing.similar import Audiences
 from local_rag.indexing.vectors import chunk_tokens, embedder_identity, table_tokens
-from local_rag.indexing.version_keys import version_keys
 from local_rag.indexing.workers import Workers
 from local_rag.keys import key_of
 from local_rag.model_records import InstalledModel
@@ -40,19 +39,19 @@ from local_rag.reading.reasons import is_expected
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
+from local_rag.store.context_rows import documents_to_compare, documents_without_a_plan, forget_distinctions, set_apart
 from local_rag.store.database import Store, StoredDocument, UnreadFile
-from local_rag.store.embedding_plans import (
+from local_rag.store.history import kept_history
+from local_rag.store.published import made_from, note_publish
+from local_rag.store.seen import compared_limits, note_compared
+from local_rag.store.upkeep import ocr_folder, prune_ocr_pages, purge_superseded
+from local_rag.store.vector_rows import (
     count_chunks,
     count_embedded,
     documents_to_embed,
     documents_wanting,
     embedded_versions,
 )
-from local_rag.store.history import kept_history
-from local_rag.store.inspection import purge_superseded
-from local_rag.store.ocr_pages import ocr_folder, prune_ocr_pages
-from local_rag.store.published import made_from, note_publish
-from local_rag.store.seen import compared_limits, note_compared
 from local_rag.store.version_rows import put_version_keys
 
 _MANIFEST_FORMAT = 3
@@ -130,7 +129,7 @@ class Indexer:
         """Run all stages over these files and folders."""
         started = time.monotonic()
         if renew_contexts:
-            self._store.forget_distinctions()
+            forget_distinctions(self._store)
         purge_superseded(self._store, self._indexes)
         self._read_folders(roots)
         self.complete()
@@ -323,13 +322,13 @@ class Indexer:
             return []
         audiences = Audiences(self._store)
         if audiences.limits or compared_limits(self._store):
-            self._store.set_apart(audiences.key)
+            set_apart(self._store, audiences.key)
             note_compared(self._store, audiences.limits)
-        if new := self._store.documents_to_compare(APART_PLAN):
+        if new := documents_to_compare(self._store, APART_PLAN):
             self._embed()
             for done in compare(self._store, embedder_identity(self._embed_model), new, audiences):
                 self._progress(Progress("compare", done, len(new)))
-        unplanned = self._store.documents_without_a_plan(APART_PLAN)
+        unplanned = documents_without_a_plan(self._store, APART_PLAN)
         if said := situate(self._store, unplanned):
             self.report.contexts["by_terms"] = self.report.contexts.get("by_terms", 0) + said
         return unplanned

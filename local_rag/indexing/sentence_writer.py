@@ -1,28 +1,46 @@
-"""Have a model write the sentences that the stored chunks lack: plan them, hand them out, check and store each one."""
+"""Have a model write the sentences that the stored chunks lack: plan them, hand them out, check and store each one.
+
+A sentence must hold nothing that its document does not say: code checks each one before it is stored.
+"""
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
-from local_rag.indexing.sentence_check import Checker, Subject
 from local_rag.indexing.situating_prompts import ContextJob, context_plan, plan_contexts
 from local_rag.indexing.workers import Workers
 from local_rag.llama.generator import Vocabulary
-from local_rag.model_records import InstalledModel
-from local_rag.records import Progress, StoredChunk
-from local_rag.store.database import Store, StoredDocument
-from local_rag.store.sentence_plans import (
+from local_rag.model_records import PLAIN_CONTEXT_FORM, InstalledModel
+from local_rag.records import Progress, StoredChunk, heading_path
+from local_rag.store.context_rows import (
     count_unwritten,
     documents_to_write,
     forget_other_sentences,
+    has_context,
     is_successor,
     plan_sentences,
+    put_context,
 )
+from local_rag.store.database import Store, StoredDocument
+from local_rag.text.facts import Source, missing_facts
+from local_rag.text.tokens import keyword_tokens
 
 OpenVocabulary = Callable[[Path], AbstractContextManager[Vocabulary]]
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a sentence is checked against: its document's title and text, and its chunk."""
+
+    document_id: int
+    title: str
+    headings: tuple[str, ...]
+    passage: str
 
 
 @dataclass(slots=True)
@@ -79,7 +97,7 @@ class SentenceWriter:
                 for result in results:
                     subject, asked = self._asked.pop(result.key)
                     usable = checker.usable(result.text, subject)
-                    self.store.put_context(result.key, result.text if usable else "", "model" if usable else "dropped")
+                    put_context(self.store, result.key, result.text if usable else "", "model" if usable else "dropped")
                     self.written.sentences += usable
                     self.written.dropped += not usable
                     done += 1
@@ -99,7 +117,7 @@ class SentenceWriter:
         begun = set[str]()
         for document in documents_to_write(self.store, self.plan):
             for row, job in self._plan_document(document, vocabulary):
-                if job.key in begun or self.store.known_contexts([job.key]):  # a copy of the document has it
+                if job.key in begun or has_context(self.store, job.key):  # a copy of the document has it
                     continue
                 now = time.monotonic()
                 if now + self._longest > last or (begun and now > until):
@@ -131,3 +149,37 @@ def plan_of(model: InstalledModel) -> str:
 
 def _progress(done: int, total: int, detail: str) -> Progress:
     return Progress("contextualize", done, total, detail)
+
+
+_FEWEST_WORDS = 5
+_COPIED_WORDS = 10  # in a row: so many are copied from the chunk, not written
+
+
+def usable_sentence(sentence: str, subject: Subject, document: Source) -> bool:
+    """Say whether every number and name of a sentence is in the document, and it repeats neither chunk nor title."""
+    words = _words(sentence)
+    if len(words) < _FEWEST_WORDS or missing_facts("", sentence, [document, Source(subject.title)]):
+        return False
+    if _runs(words, _COPIED_WORDS) & _runs(_words(subject.passage), _COPIED_WORDS):
+        return False
+    said = set(keyword_tokens(f"{PLAIN_CONTEXT_FORM.opening} {heading_path(subject.title, subject.headings)}"))
+    return bool(set(keyword_tokens(sentence)) - said)
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.lower())
+
+
+def _runs(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
+    return set(zip(*(words[start:] for start in range(length)), strict=False))
+
+
+class Checker:
+    """Check sentences against documents whose texts are read when needed; the facts of a few are kept."""
+
+    def __init__(self, document_text: Callable[[int], str]) -> None:
+        self._source = lru_cache(maxsize=8)(lambda document: Source(document_text(document)))
+
+    def usable(self, sentence: str, subject: Subject) -> bool:
+        """Say whether a sentence may be stored."""
+        return bool(sentence) and usable_sentence(sentence, subject, self._source(subject.document_id))

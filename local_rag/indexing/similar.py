@@ -11,9 +11,11 @@ from functools import lru_cache
 import numpy as np
 
 from local_rag.index.vector_index import blend_neighbours
-from local_rag.indexing.audiences import Audiences
+from local_rag.keys import key_of
+from local_rag.retrieval.filters import document_filter, limits_key, outermost
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.mean_vectors import (
+from local_rag.store.people_file import limits_of_people
+from local_rag.store.vector_rows import (
     GROUP,
     GroupVectors,
     documents_without_means,
@@ -29,6 +31,27 @@ _COUNTED = 3  # of the nearest chunks
 _WORDS_FROM = 0.5  # the cosine from which on two chunks may have most words in common
 _TOGETHER = 256  # documents whose mean vectors are stored in one commit
 _REMEMBERED_BYTES, _REMEMBERED_WORDS = 1 << 27, 1 << 15  # of the vectors of groups, and chunks whose words are kept
+
+
+class Audiences:
+    """Which of a library's people with limits see each document, as their file says now."""
+
+    def __init__(self, store: Store) -> None:
+        limits, roots = limits_of_people(store.folder), outermost(store.roots())
+        by_key = {limits_key(one): document_filter(one, roots, are_limits=True) for one in limits}
+        self.limits = sorted(by_key)
+        facts = store.facts() if by_key else []
+        self._of = {one.id: frozenset(key for key in self.limits if by_key[key](one)) for one in facts}
+
+    def key(self, document: int) -> str:
+        """Return a key of who sees a document, empty if everybody who does sees everything."""
+        audience = self._of.get(document, frozenset())
+        return key_of(*sorted(audience)) if audience else ""
+
+    def seen_with(self, document: int, others: Sequence[int]) -> Sequence[int]:
+        """Return those of the others that everybody sees who sees a document."""
+        audience = self._of.get(document)
+        return [one for one in others if audience <= self._of[one]] if audience else others
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,21 +14,14 @@ from local_rag.errors import LibraryError
 from local_rag.index.protocol import Indexes, content_key
 from local_rag.indexing.distinction import Distinction
 from local_rag.maintenance.republish import publish_without
+from local_rag.store.context_rows import drop_unused_distinctions, put_distinction, stored_distinction
+from local_rag.store.counts import is_unfinished
 from local_rag.store.database import Store
 from local_rag.store.erasing import Erasing, earlier_documents, end_erasing, erasing, forget_names
 from local_rag.store.history import History, IsGone, kept_history
-from local_rag.store.inspection import (
-    compact,
-    drop,
-    drop_unused_distinctions,
-    is_unfinished,
-    orphaned_contexts,
-    orphaned_vectors,
-    purge_superseded,
-)
-from local_rag.store.ocr_pages import prune_ocr_pages
 from local_rag.store.people_file import forget_limits
 from local_rag.store.recorded_questions import forget_questions, questioned_documents
+from local_rag.store.upkeep import compact, drop, orphaned_contexts, orphaned_vectors, prune_ocr_pages, purge_superseded
 
 # Only files with names that this program gives are deleted.
 _LEFTOVER = re.compile(r"library\.sqlite3\.(?:damaged(?:-wal|-shm)?|salvaged\.tmp.*)|\.CURRENT\.\d+\.tmp")
@@ -120,9 +113,9 @@ def _forget_names(store: Store) -> None:
     """Forget the names of other documents, which an earlier version kept with what sets a document apart."""
     with store.transaction():
         for document in store.documents():
-            kept = store.distinction(document.id)
+            kept = stored_distinction(store, document.id)
             if kept and kept != (now := Distinction.from_json(kept).as_json()):
-                store.put_distinction(document.id, now)
+                put_distinction(store, document.id, now)
 
 
 def require_finished(store: Store, indexes: Indexes) -> None:

@@ -21,21 +21,12 @@ from local_rag.maintenance.erase import (
     traces,
 )
 from local_rag.maintenance.republish import publish_without
+from local_rag.store.context_rows import drop_unused_distinctions
+from local_rag.store.counts import count_rows, is_unfinished
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.erasing import begin_erasing, erasing, forget_orders, ordered_erasures
-from local_rag.store.hidden_paths import hidden_among
-from local_rag.store.inspection import (
-    count_rows,
-    drop,
-    drop_unused_distinctions,
-    is_unfinished,
-    orphaned_contexts,
-    orphaned_vectors,
-    purge_superseded,
-    shrink,
-)
-from local_rag.store.ocr_pages import prune_ocr_pages
+from local_rag.store.erasing import begin_erasing, erasing, forget_orders, hidden_among, ordered_erasures
 from local_rag.store.published import require_own
+from local_rag.store.upkeep import drop, orphaned_contexts, orphaned_vectors, prune_ocr_pages, purge_superseded, shrink
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from local_rag.index.protocol import Contents, Index, Indexes
 from local_rag.indexing.embedding import index_rows
 from local_rag.indexing.indexer import content_of
 from local_rag.store.database import Store
-from local_rag.store.embedding_plans import count_rows_of
 from local_rag.store.published import note_publish
+from local_rag.store.vector_rows import count_rows_of
 
 
 def publish_without(store: Store, indexes: Indexes, paths: Collection[str], *, rebuild: bool = False) -> None:

@@ -22,8 +22,7 @@ from local_rag.retrieval.highlights import sentences, unwrapped
 from local_rag.retrieval.occurrences import best_line, has_inflections, line_span, occurrences, pattern_of, tokens_of
 from local_rag.retrieval.searcher import Searcher
 from local_rag.retrieval.version_families import Versions
-from local_rag.store.chunk_at import NamedDocument, chunk_at, documents_of, documents_with_cut_words, named_documents
-from local_rag.store.database import Store
+from local_rag.store.database import NamedDocument, Store
 from local_rag.text.tokens import keyword_tokens
 
 OnProgress = Callable[[Progress], None]
@@ -71,7 +70,7 @@ def find_words(
     allowed, rows = scope.allowed(index, store), max(1, len(index.chunk_ids()))
     holders = [_holders(phrase, index, store, allowed, rows) for phrase in asked.phrases]
     known = [one if one is not None else scope.ids for one in holders]
-    chosen = (set.intersection if asked.every else set.union)(*known) | documents_with_cut_words(store)
+    chosen = (set.intersection if asked.every else set.union)(*known) | store.documents_with_cut_words()
     places, total, notes = list[FoundPlace](), 0, scope.notes
     for number, document in enumerate(scope.documents):
         if stop():
@@ -225,7 +224,7 @@ def scope_of(
     outdated = outdated_of(filters, versions.outdated)
     passing = {facts.id for facts in store.facts() if passes(facts) and facts.id not in outdated}
     waiting = len((passing & set(store.live_ids())) - indexed)
-    documents = named_documents(store, indexed & passing)
+    documents = store.named_documents(indexed & passing)
     notes = (f"{waiting:,} documents are not indexed yet; run `local-rag index`.",) if waiting else ()
     if not asked.sort:
         return Scope(documents, notes=notes)
@@ -269,13 +268,13 @@ def _holders(phrase: Phrase, index: Index, store: Store, allowed: Allowed, rows:
     found = list[set[int]]()
     for tokens in tokens_of(phrase):
         ranked = (index.keywords([token], rows, allowed, documents=True) for token in sorted(tokens))
-        found.append(documents_of(store, [chunk for one in ranked for chunk, _ in one]))
+        found.append(store.documents_of([chunk for one in ranked for chunk, _ in one]))
     return set.intersection(*found) if found else None  # words that the index leaves out
 
 
 def _place(store: Store, document: int, text: str, span: tuple[int, int], count: int) -> FoundPlace | None:
     """Return a span of a document as a place."""
-    stored = chunk_at(store, document, span[0])
+    stored = store.chunk_at(document, span[0])
     return FoundPlace(_cut(stored, text, span), count) if stored else None
 
 

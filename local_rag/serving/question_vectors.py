@@ -11,7 +11,7 @@ from local_rag.keys import key_of
 from local_rag.library import Library, Parts
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import Embedder
-from local_rag.store.question_cache import QuestionVectors
+from local_rag.store.history_file import QuestionVectors
 
 
 class CachingEmbedder:

@@ -1,14 +1,14 @@
-"""What a library stores in SQLite: roots, documents, chunks, contexts and vectors.
+"""The store of a library in SQLite: its roots, documents and chunks.
 
 Documents and chunks are never changed in place: a changed file becomes a new document, and the old one is marked as
 superseded until no published generation names its chunks. A reader of the published generation therefore finds every
-passage that it names, even during a write. Contexts and vectors are stored under a key of everything they depend on, so
-the same one is never made twice. Both are slow to make: each commit is on the disk before the next step, and each row
-has a checksum.
+passage that it names, even during a write. Contexts (`context_rows.py`) and vectors (`vector_rows.py`) are stored under
+a key of everything they depend on, so the same one is never made twice. Both are slow to make: each commit is on the
+disk before the next step, and each row has a checksum.
 """
 
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,14 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from local_rag.asking import Filters
-from local_rag.errors import DamagedLibraryError
 from local_rag.files import FileStamp
 from local_rag.index.protocol import AllowedDocuments
 from local_rag.keys import key_of
 from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, StoredChunk
 from local_rag.store.connect import connect, in_use
-from local_rag.store.hidden_paths import hidden_among
-from local_rag.store.schema import crc32
 
 
 class StoredDocument(NamedTuple):
@@ -61,7 +58,16 @@ class UnreadFile:
     waiting: int = 0
 
 
-_AT_ONCE = 500  # ids in one query
+@dataclass(frozen=True, slots=True)
+class NamedDocument:
+    """What a document is called by."""
+
+    id: int
+    path: str
+    title: str
+    tags: tuple[str, ...]
+
+
 # At a path or below it; ?1 is the path.
 BELOW = "(path = ?1 OR substr(path, 1, length(?1) + 1) = ?1 || '/')"
 DOCUMENT_COLUMNS = "documents.id, path, size, modified_ns, changed_ns, inode, sha256, title, split_key"
@@ -111,9 +117,17 @@ class Store:
                 self.connection.execute("ROLLBACK")
             raise
 
+    def column(self, query: str, *parameters: object) -> list[Any]:
+        """Return the first column of all rows that a query finds."""
+        return [row[0] for row in self.connection.execute(query, parameters)]
+
+    def value(self, query: str, *parameters: object) -> Any:
+        """Return the first column of the row that a query certainly finds."""
+        return self.connection.execute(query, parameters).fetchone()[0]
+
     def roots(self) -> list[Path]:
         """Return the paths that `index` was given."""
-        return [Path(row[0]) for row in self.connection.execute("SELECT path FROM roots ORDER BY path")]
+        return list(map(Path, self.column("SELECT path FROM roots ORDER BY path")))
 
     def root_devices(self) -> dict[Path, int | None]:
         """Return each root with the device it was last on."""
@@ -143,9 +157,14 @@ class Store:
             rows = [(name, json.dumps(value)) for name, value in settings.items()]
             self.connection.executemany("INSERT OR REPLACE INTO remembered VALUES (?, ?)", rows)
 
+    def remembered(self, name: str) -> Any:
+        """Return what is remembered under a name, None if nothing is."""
+        values = self.column("SELECT value FROM remembered WHERE name = ?", name)
+        return json.loads(values[0]) if values else None
+
     def put_unread(self, looked_at: Iterable[str], unread: Mapping[str, UnreadFile]) -> None:
         """Replace what is known of unreadable files among those looked at."""
-        rows = [(path, *one.stamp, one.reason, one.split_key, one.waiting) for path, one in unread.items()]
+        rows = [(path, *file.stamp, file.reason, file.split_key, file.waiting) for path, file in unread.items()]
         with self.transaction():
             self.connection.executemany("DELETE FROM skipped WHERE path = ?", [(path,) for path in looked_at])
             self.connection.executemany("INSERT OR REPLACE INTO skipped VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
@@ -157,18 +176,21 @@ class Store:
 
     def excluded(self) -> list[Path]:
         """Return the paths below a root that were removed from the library."""
-        return [Path(row[0]) for row in self.connection.execute("SELECT path FROM excluded ORDER BY path")]
-
-    def include(self, paths: Iterable[Path]) -> None:
-        """Let removed paths be indexed again."""
-        excluded = self.excluded()
-        for path in map(str, paths):
-            again = [one for one in excluded if str(one) == path or hidden_among([one])(path)]
-            self.connection.executemany("DELETE FROM excluded WHERE path = ?", [(str(one),) for one in again])
+        return list(map(Path, self.column("SELECT path FROM excluded ORDER BY path")))
 
     def documents(self) -> list[StoredDocument]:
         """Return all live documents."""
-        return self._documents("live")
+        return self.select_documents("live")
+
+    def named_documents(self, ids: Collection[int]) -> list[NamedDocument]:
+        """Return the documents with these ids, by path."""
+        rows = self.connection.execute(
+            "SELECT id, path, title, coalesce(tags, '[]') FROM documents LEFT JOIN provenance ON document_id = id "
+            "ORDER BY path, id"
+        )
+        return [
+            NamedDocument(key, path, title, tuple(json.loads(tags))) for key, path, title, tags in rows if key in ids
+        ]
 
     def documents_after(self, path: str) -> Iterator[StoredDocument]:
         """Yield the live documents with a path after this one, by path."""
@@ -177,33 +199,29 @@ class Store:
 
     def live_ids(self) -> list[int]:
         """Return the ids of all live documents."""
-        return [row[0] for row in self.connection.execute("SELECT id FROM documents WHERE live ORDER BY id")]
+        return self.column("SELECT id FROM documents WHERE live ORDER BY id")
 
     def holds(self, sha256: str, path: str) -> bool:
         """Say whether a live document has this content or this path."""
         query = "SELECT 1 FROM documents WHERE live AND (sha256 = ? OR path = ?) LIMIT 1"
-        return self.connection.execute(query, (sha256, path)).fetchone() is not None
+        return bool(self.column(query, sha256, path))
 
     def document(self, document_id: int) -> StoredDocument | None:
         """Return a live or superseded document; None if it was deleted."""
-        row = self.connection.execute(f"{_DOCUMENT_QUERY} WHERE id = ?", (document_id,)).fetchone()
-        return stored_document(row) if row else None
+        return next(iter(self.select_documents("id = ?", document_id)), None)
 
     def document_text(self, document_id: int) -> str:
         """Return the text of a document."""
-        query = "SELECT text FROM document_texts WHERE document_id = ?"
-        row = self.connection.execute(query, (document_id,)).fetchone()
-        return str(row[0])
+        return str(self.value("SELECT text FROM document_texts WHERE document_id = ?", document_id))
 
     def document_beginning(self, document_id: int, characters: int) -> str:
         """Return the first characters of a document's text."""
         query = "SELECT substr(text, 1, ?2) FROM document_texts WHERE document_id = ?1"
-        return str(self.connection.execute(query, (document_id, characters)).fetchone()[0])
+        return str(self.value(query, document_id, characters))
 
     def document_kind(self, document_id: int) -> str:
         """Return the kind of text that a document is."""
-        row = self.connection.execute("SELECT kind FROM documents WHERE id = ?", (document_id,)).fetchone()
-        return str(row[0])
+        return str(self.value("SELECT kind FROM documents WHERE id = ?", document_id))
 
     def put_document(
         self,
@@ -222,7 +240,7 @@ class Store:
     def put_documents(self, read: Iterable[tuple[Document, Sequence[Chunk], tuple[FileStamp, str, str]]]) -> list[int]:
         """Store documents like `put_document`, in one commit, each with (stamp, SHA-256, split key) of its file."""
         with self.transaction():
-            return [self._put_document(*one) for one in read]
+            return [self._put_document(*document) for document in read]
 
     def _put_document(self, document: Document, chunks: Sequence[Chunk], file: tuple[FileStamp, str, str]) -> int:
         stamp, sha256, split_key = file
@@ -239,22 +257,22 @@ class Store:
                 split_key,
                 json.dumps(document.notes, ensure_ascii=False),
                 document.waiting,
-                _content_key(sha256, split_key, document.title),
+                content_key_of(sha256, split_key, document.title),
             ),
         )
         identifier = int(cursor.lastrowid or 0)
         self.connection.execute("INSERT INTO document_texts VALUES (?, ?)", (identifier, document.text))
-        if said := document.provenance:
+        if origin := document.provenance:
             self.connection.execute(
                 "INSERT INTO provenance VALUES (?, ?, ?, ?, ?)",
-                (identifier, said.url, said.date, said.author, json.dumps(said.tags, ensure_ascii=False)),
+                (identifier, origin.url, origin.date, origin.author, json.dumps(origin.tags, ensure_ascii=False)),
             )
         self._put_chunks(((identifier, chunk) for chunk in chunks), "chunk")
         return identifier
 
     def touch_documents(self, stamps: Iterable[tuple[int, FileStamp]]) -> None:
         """Record new stamps of the files of unchanged documents, as (document id, stamp)."""
-        rows = [(one, stamp.modified_ns, stamp.changed_ns, stamp.inode) for one, stamp in stamps]
+        rows = [(document, stamp.modified_ns, stamp.changed_ns, stamp.inode) for document, stamp in stamps]
         update = "UPDATE documents SET modified_ns = ?2, changed_ns = ?3, inode = ?4 WHERE id = ?1"
         with self.transaction():
             self.connection.executemany(update, rows)
@@ -263,36 +281,30 @@ class Store:
     def ids_at(self, paths: Iterable[str]) -> set[int]:
         """Return the ids of the documents at some paths, superseded ones too."""
         by_path = "SELECT id FROM documents WHERE path = ?1 AND"  # each with an index of its own
-        query = f"{by_path} live UNION ALL {by_path} NOT live"
-        return {row[0] for path in paths for row in self.connection.execute(query, (path,))}
+        return {key for path in paths for key in self.column(f"{by_path} live UNION ALL {by_path} NOT live", path)}
 
     def order_by_path(self) -> dict[int, int]:
         """Return the place of each document, superseded ones too, in the order of their paths."""
-        rows = self.connection.execute("SELECT id FROM documents ORDER BY path")
-        return {row[0]: place for place, row in enumerate(rows)}
+        return {key: place for place, key in enumerate(self.column("SELECT id FROM documents ORDER BY path"))}
 
     def supersede(self, documents: Iterable[StoredDocument]) -> None:
         """Mark documents as superseded, so the next generation leaves them out."""
+        rows = [(document.id,) for document in documents]
         with self.transaction():
-            self._supersede(documents)
-
-    def _supersede(self, documents: Iterable[StoredDocument]) -> None:
-        """Supersede documents within the caller's transaction."""
-        self.connection.executemany("UPDATE documents SET live = 0 WHERE id = ?", [(one.id,) for one in documents])
+            self.connection.executemany("UPDATE documents SET live = 0 WHERE id = ?", rows)
 
     def superseded(self) -> list[int]:
         """Return the ids of the superseded documents."""
-        return [row[0] for row in self.connection.execute("SELECT id FROM documents WHERE NOT live")]
+        return self.column("SELECT id FROM documents WHERE NOT live")
 
     def superseded_paths(self) -> list[str]:
         """Return the paths of superseded documents at which there is no live one."""
         there = "SELECT 1 FROM documents WHERE live AND path = gone.path"
-        query = f"SELECT path FROM documents AS gone WHERE NOT live AND NOT EXISTS ({there})"  # noqa: S608
-        return [row[0] for row in self.connection.execute(query)]
+        return self.column(f"SELECT path FROM documents AS gone WHERE NOT live AND NOT EXISTS ({there})")  # noqa: S608
 
     def purge(self, published: Iterable[int]) -> None:
         """Delete superseded documents and their distinctions, except those that a published index still holds."""
-        gone = [(one,) for one in set(self.superseded()).difference(published)]
+        gone = [(document,) for document in set(self.superseded()).difference(published)]
         with self.transaction():
             self.connection.executemany(
                 "DELETE FROM distinctions WHERE content_key = (SELECT content_key FROM documents WHERE id = ?1) "
@@ -304,7 +316,7 @@ class Store:
     def remove(self, documents: Iterable[StoredDocument], roots: Iterable[Path], excluded: Iterable[Path]) -> None:
         """Supersede documents, forget roots and exclude paths, all or nothing."""
         with self.transaction():
-            self._supersede(documents)
+            self.supersede(documents)
             self.connection.executemany("DELETE FROM roots WHERE path = ?", [(str(path),) for path in roots])
             self.connection.executemany("INSERT OR IGNORE INTO excluded VALUES (?)", [(str(p),) for p in excluded])
 
@@ -314,21 +326,20 @@ class Store:
             "SELECT path, notes FROM documents WHERE live AND notes <> '[]' "
             "UNION ALL SELECT path, json_array(reason) FROM skipped WHERE waiting ORDER BY path"
         )
-        return [Note(Path(path), one) for path, notes in self.connection.execute(query) for one in json.loads(notes)]
+        return [Note(Path(path), note) for path, notes in self.connection.execute(query) for note in json.loads(notes)]
 
     def count_waiting(self) -> int:
         """Count the pages that wait for OCR."""
         query = "SELECT (SELECT total(waiting) FROM documents WHERE live) + (SELECT total(waiting) FROM skipped)"
-        return int(self.connection.execute(query).fetchone()[0])
+        return int(self.value(query))
 
     def content_hashes(self) -> set[str]:
         """Return the SHA-256 of the files of all documents, superseded ones too."""
-        return {row[0] for row in self.connection.execute("SELECT sha256 FROM documents")}
+        return set(self.column("SELECT sha256 FROM documents"))
 
     def count_below(self, path: Path) -> int:
         """Count the live documents at or below a path."""
-        row = self.connection.execute(f"SELECT count(*) FROM documents WHERE live AND {BELOW}", (str(path),))  # noqa: S608
-        return int(row.fetchone()[0])
+        return int(self.value(f"SELECT count(*) FROM documents WHERE live AND {BELOW}", str(path)))  # noqa: S608
 
     def move_paths(self, old: Path, new: Path) -> None:
         """Rename every path at or below one path to lie at or below another, all or nothing.
@@ -346,9 +357,9 @@ class Store:
 
     def version(self) -> object:
         """Return a value that changes when filters may let other documents of the same index pass."""
-        number = self.connection.execute("SELECT number FROM facts_version").fetchone()[0]
         # Of all roots, also where only some are shown (seen.py).
-        return number, tuple(row[0] for row in self.connection.execute("SELECT path FROM main.roots ORDER BY path"))
+        roots = tuple(self.column("SELECT path FROM main.roots ORDER BY path"))
+        return self.value("SELECT number FROM facts_version"), roots
 
     def _note_other_facts(self) -> None:
         self.connection.execute("UPDATE facts_version SET number = number + 1")
@@ -368,7 +379,7 @@ class Store:
 
     def library_id(self) -> str:
         """Return what tells this library from every other one, also after it was moved or copied."""
-        return str(self.connection.execute("SELECT id FROM library").fetchone()[0])
+        return str(self.value("SELECT id FROM library"))
 
     def select(self, filters: Filters) -> None:
         """Return None: the documents that pass are found by their facts."""
@@ -379,30 +390,46 @@ class Store:
 
     def rows(self, document_id: int | None = None) -> Iterator[StoredChunk]:
         """Yield the rows of an index: for each document the row that stands for all of it, then its chunks."""
-        where = "live" if document_id is None else "document_id = ?"
-        rows = self.connection.execute(
-            f"{CHUNK_QUERY} WHERE {where} ORDER BY path, position", () if document_id is None else (document_id,)
-        )
-        return (stored_chunk(row) for row in rows)
+        if document_id is None:
+            return self.select_chunks("live ORDER BY path, position")
+        return self.select_chunks("document_id = ? ORDER BY path, position", document_id)
 
     def first_row(self, document_id: int) -> StoredChunk | None:
         """Return the row that stands for a document, else its first chunk; None if it has neither."""
-        query = f"{CHUNK_QUERY} WHERE document_id = ? ORDER BY position LIMIT 1"
-        row = self.connection.execute(query, (document_id,)).fetchone()
-        return stored_chunk(row) if row else None
+        return next(self.select_chunks("document_id = ? ORDER BY position LIMIT 1", document_id), None)
+
+    def chunk_at(self, document_id: int, offset: int) -> StoredChunk | None:
+        """Return the chunk in which an offset of a document's text lies, else its first one."""
+        where = "document_id = ?1 AND chunks.kind = 'chunk'"
+        before = self.select_chunks(f"{where} AND start <= ?2 ORDER BY start DESC LIMIT 1", document_id, offset)
+        return next(before, None) or next(self.select_chunks(f"{where} ORDER BY start LIMIT 1", document_id), None)
+
+    def select_chunks(self, condition: str, *parameters: object) -> Iterator[StoredChunk]:
+        """Yield the rows of an index that meet an SQL condition."""
+        return (stored_chunk(row) for row in self.connection.execute(f"{CHUNK_QUERY} WHERE {condition}", parameters))
 
     def count_chunks(self, document_id: int) -> int:
         """Count the chunks of a document."""
-        query = "SELECT count(*) FROM chunks WHERE document_id = ? AND position >= 0"
-        return int(self.connection.execute(query, (document_id,)).fetchone()[0])
+        return int(self.value("SELECT count(*) FROM chunks WHERE document_id = ? AND position >= 0", document_id))
 
     def chunks_by_id(self, ids: Sequence[int]) -> dict[int, StoredChunk]:
         """Return the chunks with these ids."""
-        found = {}
-        for part in _parts(ids):
-            for row in self.connection.execute(f"{CHUNK_QUERY} WHERE chunks.id IN ({_marks(part)})", part):
-                found[row[0]] = stored_chunk(row)
-        return found
+        found = self.select_chunks("chunks.id IN (SELECT value FROM json_each(?))", json.dumps(list(ids)))
+        return {chunk.id: chunk for chunk in found}
+
+    def documents_of(self, chunks: Sequence[int]) -> set[int]:
+        """Return the documents of some chunks."""
+        query = "SELECT DISTINCT document_id FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
+        return set(self.column(query, json.dumps(list(chunks))))
+
+    def documents_with_cut_words(self) -> set[int]:
+        """Return the documents in which a chunk ends where the next one begins, perhaps within a word."""
+        query = (
+            "SELECT DISTINCT one.document_id FROM chunks AS one JOIN chunks AS next "
+            "ON next.document_id = one.document_id AND next.position = one.position + 1 AND next.start = one.end "
+            "WHERE one.kind = 'chunk' AND next.kind = 'chunk'"
+        )
+        return set(self.column(query))
 
     def chunks_of(self, documents: Collection[int]) -> AllowedDocuments:
         """Return the documents themselves: the index knows their rows."""
@@ -420,7 +447,7 @@ class Store:
 
     def chunk_text(self, chunk: int) -> str:
         """Return the text of a chunk."""
-        return str(self.connection.execute("SELECT text FROM chunks WHERE id = ?", (chunk,)).fetchone()[0])
+        return str(self.value("SELECT text FROM chunks WHERE id = ?", chunk))
 
     def put_document_rows(self, rows: Iterable[tuple[int, Chunk]]) -> None:
         """Store the rows that stand for whole documents, each with the id of its document."""
@@ -446,155 +473,15 @@ class Store:
         query = "SELECT chunks.id, path FROM chunks JOIN documents ON documents.id = document_id "
         return dict(self.connection.execute(f"{query} WHERE chunks.kind = 'document'").fetchall())
 
-    def documents_to_compare(self, plan: str) -> list[StoredDocument]:
-        """Return the live documents that were never compared, except those whose contexts this plan made without it."""
-        return self._documents(
-            "live AND context_plan <> ? AND NOT EXISTS "
-            "(SELECT 1 FROM distinctions WHERE content_key = documents.content_key)",
-            plan,
-        )
-
-    def put_distinction(self, document_id: int, distinction: str) -> None:
-        """Store what sets a document, and others of the same content, apart, as JSON."""
-        self.connection.execute(
-            "INSERT OR REPLACE INTO distinctions SELECT content_key, ?2, ?3 FROM documents WHERE id = ?1",
-            (document_id, distinction, crc32(distinction)),
-        )
-
-    def distinction(self, document_id: int) -> str:
-        """Return what sets a document apart, as JSON; empty if it was not compared."""
-        query = "SELECT distinction FROM documents JOIN distinctions USING (content_key) WHERE id = ?"
-        row = self.connection.execute(query, (document_id,)).fetchone()
-        return str(row[0]) if row else ""
-
-    def earlier_distinction(self, document: StoredDocument) -> str:
-        """Return the distinction of the last superseded document at the same path; empty if the store has none."""
-        row = self.connection.execute(
-            "SELECT distinction FROM documents JOIN distinctions USING (content_key) "
-            "WHERE path = ? AND NOT live ORDER BY id DESC LIMIT 1",
-            (document.path,),
-        ).fetchone()
-        return str(row[0]) if row else ""
-
-    def set_apart(self, audience: Callable[[int], str]) -> None:
-        """Let documents be set apart for each audience by itself.
-
-        Of a document with another audience than before nothing is known: it is embedded without contexts, compared and
-        situated again.
-        """
-        rows = self.connection.execute("SELECT id, content_key, sha256, split_key, title FROM documents").fetchall()
-        keys = ((row[0], row[1], _content_key(row[2], row[3], row[4], audience(row[0]))) for row in rows)
-        changed = [(one, key) for one, known, key in keys if key != known]
-        if not changed:
-            return
-        with self.transaction():
-            update = "UPDATE documents SET content_key = ?2, context_plan = '', sentence_plan = '' WHERE id = ?1"
-            self.connection.executemany(update, changed)
-            for forgotten in (
-                "UPDATE chunks SET context_key = NULL, need = NULL, sentence_key = NULL WHERE document_id = ?1",
-                "UPDATE embedding_plans SET plan = '' WHERE document_id = ?1",
-                "DELETE FROM mean_vectors WHERE document_id = ?1",
-            ):
-                self.connection.executemany(forgotten, [(one,) for one, _ in changed])
-            gone = "DELETE FROM distinctions WHERE content_key NOT IN (SELECT content_key FROM documents)"
-            self.connection.execute(gone)
-
-    def forget_distinctions(self) -> None:
-        """Forget what sets documents apart, so all are compared again and their contexts planned again."""
-        with self.transaction():
-            self.connection.execute("DELETE FROM distinctions")
-            self.connection.execute("UPDATE documents SET context_plan = '' WHERE live")
-
-    def documents_without_a_plan(self, plan: str) -> list[StoredDocument]:
-        """Return live documents whose contexts are not planned under this plan yet."""
-        return self._documents("id IN (SELECT id FROM documents WHERE live AND context_plan <> ?)", plan)
-
-    def _documents(self, where: str, *parameters: str) -> list[StoredDocument]:
+    def select_documents(self, condition: str, *parameters: object) -> list[StoredDocument]:
         """Return the documents that meet an SQL condition, by path."""
-        rows = self.connection.execute(f"{_DOCUMENT_QUERY} WHERE {where} ORDER BY path", parameters)
+        rows = self.connection.execute(f"{_DOCUMENT_QUERY} WHERE {condition} ORDER BY path", parameters)
         return [stored_document(row) for row in rows]
 
-    def known_contexts(self, keys: Iterable[str]) -> set[str]:
-        """Return the keys whose context is stored."""
-        return {
-            key for key in keys if self.connection.execute("SELECT 1 FROM contexts WHERE key = ?", (key,)).fetchone()
-        }
 
-    def plan_contexts(self, document_id: int, plan: str, keys: Sequence[tuple[int, str, float | None]]) -> None:
-        """Record what code says of the rows of a document, as (chunk id, context key, need of a sentence)."""
-        with self.transaction():
-            situated = self._is_situated(document_id)
-            changed = self.connection.executemany(
-                "UPDATE chunks SET context_key = ?2, need = ?3 "
-                "WHERE id = ?1 AND (context_key IS NOT ?2 OR need IS NOT ?3)",
-                keys,
-            ).rowcount
-            if changed > 0 and (situated or self._is_situated(document_id)):  # it was embedded without these contexts
-                self.connection.execute("UPDATE embedding_plans SET plan = '' WHERE document_id = ?", (document_id,))
-            self.connection.execute("UPDATE documents SET context_plan = ? WHERE id = ?", (plan, document_id))
-
-    def _is_situated(self, document_id: int) -> bool:
-        """Say whether a document wants contexts that are not known to be empty."""
-        query = (
-            "SELECT 1 FROM chunks LEFT JOIN contexts ON contexts.key = context_key "
-            "WHERE document_id = ? AND context_key IS NOT NULL AND contexts.text IS NOT '' LIMIT 1"
-        )
-        return self.connection.execute(query, (document_id,)).fetchone() is not None
-
-    def put_context(self, key: str, text: str, kind: str) -> None:
-        """Store a finished context; if it has changed, the documents that want it are to be embedded again."""
-        if self.connection.execute("SELECT text, kind FROM contexts WHERE key = ?", (key,)).fetchone() == (text, kind):
-            return
-        with self.transaction():
-            self.connection.execute(
-                "INSERT OR REPLACE INTO contexts (key, text, kind, checksum) VALUES (?, ?, ?, ?)",
-                (key, text, kind, crc32(kind, text)),
-            )
-            wanted = (
-                "document_id IN (SELECT document_id FROM chunks WHERE context_key = ?1 "
-                "UNION SELECT document_id FROM chunks WHERE sentence_key = ?1)"
-            )
-            self.connection.execute(f"UPDATE embedding_plans SET plan = '' WHERE plan <> '' AND {wanted}", (key,))  # noqa: S608
-
-    def known_vectors(self, keys: Iterable[str]) -> set[str]:
-        """Return the keys whose vector is stored."""
-        return {
-            key for key in keys if self.connection.execute("SELECT 1 FROM vectors WHERE key = ?", (key,)).fetchone()
-        }
-
-    def put_vectors(self, keys: Sequence[str], vectors: np.ndarray) -> None:
-        """Store vectors, float32 of shape (len(keys), dimension)."""
-        rows = [(key, vector.astype(np.float32).tobytes()) for key, vector in zip(keys, vectors, strict=True)]
-        with self.transaction():
-            self.connection.executemany(
-                "INSERT OR REPLACE INTO vectors (key, vector, checksum) VALUES (?, ?, ?)",
-                [(key, vector, crc32(vector)) for key, vector in rows],
-            )
-
-    def vector(self, key: str) -> np.ndarray:
-        """Return one vector, float32."""
-        return vector_of(
-            *self.connection.execute("SELECT vector, checksum FROM vectors WHERE key = ?", (key,)).fetchone()
-        )
-
-
-def _content_key(sha256: str, split_key: str, title: str, audience: str = "") -> str:
+def content_key_of(sha256: str, split_key: str, title: str, audience: str = "") -> str:
+    """Return the key of what sets documents of one content apart for those who see them."""
     return key_of(sha256, split_key, title, *([audience] if audience else ()))
-
-
-def vector_of(content: bytes, checksum: int) -> np.ndarray:
-    """Return a stored vector, float32; raise DamagedLibraryError if it is not as it was written."""
-    if crc32(content) != checksum:
-        raise DamagedLibraryError("A stored vector is damaged", "run `local-rag repair` to make it again")
-    return np.frombuffer(content, dtype=np.float32)
-
-
-def _parts(ids: Sequence[int]) -> Iterator[Sequence[int]]:
-    return (ids[start : start + _AT_ONCE] for start in range(0, len(ids), _AT_ONCE))
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ",".join("?" * len(values))
 
 
 def stored_document(row: Sequence[Any]) -> StoredDocument:
@@ -606,6 +493,6 @@ def stored_chunk(row: tuple[object, ...]) -> StoredChunk:
     """Make a chunk of a row of CHUNK_QUERY."""
     identifier, document_id, path, title, position, start, end, text, headings, *place = row[:14]
     terms, sentence, kind, url, date, author, tags, sha256 = row[14:]
-    said = UNKNOWN if url is None else Provenance(url, date, author, tuple(json.loads(str(tags))))  # type: ignore[arg-type]
+    origin = UNKNOWN if url is None else Provenance(url, date, author, tuple(json.loads(str(tags))))  # type: ignore[arg-type]
     chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), *place)  # type: ignore[arg-type]
-    return StoredChunk(identifier, document_id, path, title, chunk, terms, sentence, said, kind, sha256)  # type: ignore[arg-type]
+    return StoredChunk(identifier, document_id, path, title, chunk, terms, sentence, origin, kind, sha256)  # type: ignore[arg-type]

@@ -2,16 +2,19 @@
 
 The record is committed together with the removal of the documents and deleted last, so that an erasure that was killed
 is finished by the next command that writes. What is ordered while another process writes is recorded, too, and begun by
-whoever writes next.
+whoever writes next. Of an erased document below a root that stays, a hidden path remains, which `index` skips although
+it tells no name: the root, a salt, and the keyed hash of what followed the root; so it moves with its root.
 """
 
-import json
+import hashlib
+import hmac
+import re
+import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from local_rag.store.database import BELOW, Store, StoredDocument
-from local_rag.store.hidden_paths import hide, is_hidden
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +52,7 @@ def order_erasing(store: Store, paths: Iterable[str]) -> None:
 
 def ordered_erasures(store: Store) -> list[str]:
     """Return the paths that are to be erased and were not begun yet."""
-    row = store.connection.execute("SELECT value FROM remembered WHERE name = ?", (_ORDERED,)).fetchone()
-    return list(map(str, json.loads(row[0]))) if row else []
+    return list(map(str, store.remembered(_ORDERED) or ()))
 
 
 def forget_orders(store: Store, begun: Callable[[str], bool]) -> None:
@@ -110,3 +112,52 @@ def earlier_documents(store: Store, bases: Iterable[Path]) -> list[tuple[str, st
         ):
             found += store.connection.execute(query, (base,)).fetchall()
     return [(sha256, path) for sha256, path in found if not is_hidden(path)]
+
+
+_HIDDEN = re.compile(r"(.*)/erased:([0-9a-f]{32}):([0-9a-f]{64})\Z", re.DOTALL)
+
+
+def hide(paths: Iterable[str], roots: Iterable[str], excluded: Iterable[str]) -> list[str]:
+    """Return the paths below a root as paths that do not tell their names, with the salt of those that are hidden."""
+    salt = next((match[2] for path in excluded if (match := _HIDDEN.match(path))), secrets.token_hex(16))
+    given = list(paths)
+    return [
+        f"{root.rstrip('/')}/erased:{salt}:{_hash(salt, path, root)}"
+        for root in roots
+        for path in given
+        if path.startswith(f"{root.rstrip('/')}/")
+    ]
+
+
+def is_hidden(path: str) -> bool:
+    """Say whether a path is hidden, so that it names nothing."""
+    return _HIDDEN.match(path) is not None
+
+
+def hidden_among(excluded: Iterable[Path]) -> Callable[[str], bool]:
+    """Return a function that says of a path whether it is hidden among the excluded ones."""
+    by_root: dict[tuple[str, str], set[str]] = {}
+    for path in excluded:
+        if match := _HIDDEN.match(str(path)):
+            by_root.setdefault((match[1], match[2]), set()).add(match[3])
+
+    def is_erased(path: str) -> bool:
+        return any(
+            path.startswith(f"{root}/") and _hash(salt, path, root) in hashes
+            for (root, salt), hashes in by_root.items()
+        )
+
+    return is_erased
+
+
+def _hash(salt: str, path: str, root: str) -> str:
+    relative = path[len(root.rstrip("/")) + 1 :]
+    return hmac.new(salt.encode(), relative.encode("utf-8", "surrogateescape"), hashlib.sha256).hexdigest()
+
+
+def include(store: Store, paths: Iterable[Path]) -> None:
+    """Let removed paths be indexed again."""
+    excluded = store.excluded()
+    for path in map(str, paths):
+        again = [one for one in excluded if str(one) == path or hidden_among([one])(path)]
+        store.connection.executemany("DELETE FROM excluded WHERE path = ?", [(str(one),) for one in again])

@@ -18,7 +18,7 @@ CREATE TABLE roots (
 );
 -- Folders below a root on which another disk was mounted when they were last seen.
 CREATE TABLE mounts (path TEXT PRIMARY KEY, device INTEGER NOT NULL);
--- Paths below a root that were removed from the library; those of erased documents are hidden (hidden_paths.py).
+-- Paths below a root that were removed from the library; those of erased documents are hidden (erasing.py).
 CREATE TABLE excluded (path TEXT PRIMARY KEY);
 -- What is to be erased, by path or by content, until nothing of it is left; a row without both: the file is to be
 -- rewritten, because it may still hold the other rows.
@@ -80,7 +80,7 @@ CREATE TABLE provenance (
     author TEXT NOT NULL,
     tags TEXT NOT NULL                  -- JSON
 );
--- By what the versions of a document are recognised (indexing/version_keys.py).
+-- By what the versions of a document are recognised (indexing/document_rows.py).
 CREATE TABLE version_keys (
     document_id INTEGER PRIMARY KEY REFERENCES documents (id) ON DELETE CASCADE,
     name TEXT NOT NULL,
@@ -123,7 +123,7 @@ CREATE INDEX chunks_by_sentence ON chunks (sentence_key) WHERE sentence_key IS N
 CREATE INDEX chunks_in_need ON chunks (document_id, need, sentence_key) WHERE need IS NOT NULL;
 CREATE UNIQUE INDEX document_rows ON chunks (document_id) WHERE kind = 'document';
 
--- Means of the vectors of groups of consecutive chunks (store/mean_vectors.py).
+-- Means of the vectors of groups of consecutive chunks (store/vector_rows.py).
 CREATE TABLE mean_vectors (
     document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
     position INTEGER NOT NULL,          -- of the first chunk of the group

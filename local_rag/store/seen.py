@@ -15,7 +15,6 @@ from local_rag.store.database import Store
 
 _PLACES = 1 << 20  # passages of a document
 _TOLD = 1 << 33  # with a place, what JavaScript reads of a number without loss
-_AT_ONCE = 500
 _COMPARED = "compared_limits"  # among what a store remembers
 # The column of each table that names the document of a row, and of those that name a path.
 _OF_DOCUMENTS = {
@@ -50,26 +49,21 @@ class Seen:
 
     def passages_told(self, store: Store, chunks: Sequence[int]) -> dict[int, int]:
         """Return the number to tell for each of these chunks that the person sees."""
-        found: dict[int, int] = {}
-        for start in range(0, len(chunks), _AT_ONCE):
-            some = json.dumps(list(chunks[start : start + _AT_ONCE]))
-            query = "SELECT id, document_id, position FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
-            rows = store.connection.execute(query, (some,))
-            found |= {one: self.told[document] * _PLACES + place + 1 for one, document, place in rows}
-        return found
+        query = "SELECT id, document_id, position FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
+        rows = store.connection.execute(query, (json.dumps(list(chunks)),))
+        return {chunk: self.told[document] * _PLACES + place + 1 for chunk, document, place in rows}
 
     def passage_meant(self, store: Store, told: int) -> int:
         """Return the chunk with a number that a person was told, 0 for one that the person does not see."""
         document, place = divmod(told, _PLACES)
         query = "SELECT id FROM chunks WHERE document_id = ? AND position = ?"
-        row = store.connection.execute(query, (self.document_meant(document), place - 1)).fetchone()
-        return int(row[0]) if row else 0
+        return sum(store.column(query, self.document_meant(document), place - 1))
 
 
 def seen_stamp(store: Store) -> object:
     """Return a value that changes when other documents may be seen: with paths, times, roots, and what is read."""
-    newest = store.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
-    unread = store.connection.execute("SELECT path FROM skipped ORDER BY path").fetchall()
+    newest = store.column("SELECT seq FROM sqlite_sequence WHERE name = 'documents'")
+    unread = store.column("SELECT path FROM skipped ORDER BY path")
     return store.version(), newest, unread, compared_limits(store)
 
 
@@ -81,14 +75,14 @@ def find_seen(store: Store, passes: Callable[[DocumentFacts], bool], *, contexts
     version = store.version()
     seen = {facts.id for facts in store.facts() if passes(facts)}
     rows = store.connection.execute("SELECT id, path, sha256 FROM documents ORDER BY path, sha256, NOT live, id")
-    documents = [(one, path, content) for one, path, content in rows if one in seen]
+    documents = [row for row in rows if row[0] in seen]
     told: dict[int, int] = {}
     meant: dict[int, int] = {}
-    for one, path, content in documents:
+    for document, path, content in documents:
         number = int.from_bytes(sha256(f"{path}\0{content}".encode("utf-8", "surrogateescape")).digest()[:8])
         while (number := number % _TOLD or 1) in meant:  # the same file, read in another way; or by a rare chance
             number += 1
-        told[one], meant[number] = number, one
+        told[document], meant[number] = number, document
     unread = [path for path in store.unread() if passes(DocumentFacts(0, path, 0, "", ()))]
     roots = _holding(store.roots(), [path for _, path, _ in documents])
     return Seen(version, contexts, told, meant, (*map(str, roots), *unread))
@@ -119,8 +113,7 @@ def show_only(store: Store, seen: Seen) -> None:
 
 def compared_limits(store: Store) -> list[str]:
     """Return the limits, as JSON, by which documents were compared only with what the same people see."""
-    row = store.connection.execute("SELECT value FROM remembered WHERE name = ?", (_COMPARED,)).fetchone()
-    return list(map(str, json.loads(row[0]))) if row else []
+    return list(map(str, store.remembered(_COMPARED) or ()))
 
 
 def note_compared(store: Store, limits: Iterable[str]) -> None:

@@ -1,4 +1,4 @@
-"""Store and find by what versions of a document are recognised (indexing/version_keys.py)."""
+"""Store and find by what versions of a document are recognised (indexing/document_rows.py)."""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
@@ -44,14 +44,15 @@ def version_at(store: Store, path: str) -> StoredVersion | None:
 
 def versions_named(store: Store, name_key: str, title_key: str, *, most: int) -> list[StoredVersion]:
     """Return live documents with the same words in their name or title, by path: at most `most`."""
-    found: dict[int, StoredVersion] = {}
-    for column, key in (("name", name_key), ("title", title_key)):
-        if key:
-            rows = store.connection.execute(
-                f"{_QUERY} AND version_keys.{column} = ? ORDER BY path LIMIT ?", (key, most)
-            )
-            found |= {row[0]: StoredVersion(*row) for row in rows}
-    return sorted(found.values(), key=lambda one: one.path)
+    rows = [
+        row
+        for column, key in (("name", name_key), ("title", title_key))
+        if key
+        for row in store.connection.execute(
+            f"{_QUERY} AND version_keys.{column} = ? ORDER BY path LIMIT ?", (key, most)
+        )
+    ]
+    return sorted({StoredVersion(*row) for row in rows}, key=lambda version: version.path)
 
 
 def sharing_versions(store: Store) -> Iterator[StoredVersion]:

@@ -46,7 +46,7 @@ from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.models.choice import find
 from local_rag.records import Chunk, ContextMode, Progress
-from local_rag.store.sentence_plans import plan_sentences
+from local_rag.store.context_rows import plan_code_contexts, plan_sentences, put_context
 from local_rag.text.tokens import keyword_tokens
 
 MODES = get_args(ContextMode)
@@ -138,13 +138,13 @@ def give_contexts(library: Library, contexts: Mapping[int, str]) -> None:
     """Store contexts by chunk id in the place of the model's sentences, and let code say nothing."""
     plan, nothing = plan_of(find(library.settings, "context")), apart_key("")
     with library.writing() as (store, _):
-        store.put_context(nothing, "", "unneeded")
+        put_context(store, nothing, "", "unneeded")
         for document in store.documents():
             rows = list(store.rows(document.id))
             texts = {stored.id: contexts.get(stored.id, "") for stored in rows if stored.kind == "chunk"}
             for text in dict.fromkeys(texts.values()):
-                store.put_context(key_of("given", text), text, "model" if text else "dropped")
-            store.plan_contexts(document.id, APART_PLAN, [(stored.id, nothing, None) for stored in rows])
+                put_context(store, key_of("given", text), text, "model" if text else "dropped")
+            plan_code_contexts(store, document.id, APART_PLAN, [(stored.id, nothing, None) for stored in rows])
             plan_sentences(store, document.id, plan, [(key, key_of("given", text)) for key, text in texts.items()])
 
 

@@ -15,7 +15,7 @@ from local_rag.library import Parts
 from local_rag.model_records import Calibration
 from local_rag.records import Answer, Citation, Passage
 from local_rag.retrieval.searcher import Trace
-from local_rag.store.question_cache import Usage, usage_of
+from local_rag.store.history_file import Usage, usage_of
 from tests.conftest import Run
 from tests.fakes import FakeEmbedder, FakeGenerator, FakeReader, generating
 

@@ -23,7 +23,7 @@ from local_rag.bundle.parts import read_source, write_parts
 from local_rag.bundle.plan import item_of
 from local_rag.models.registry import default_models_directory, load_registry
 from local_rag.settings import Settings
-from local_rag.store.copying import copy_library
+from local_rag.store.published import copy_library
 from tests.conftest import Run
 from tests.support.bundles import PART, make_bundle, make_wheel
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from local_rag.records import Answer
-from local_rag.store.copying import copy_library
 from local_rag.store.history import History
 from local_rag.store.people_file import PEOPLE_FILE, hash_of, list_people, read_people
+from local_rag.store.published import copy_library
 from tests.conftest import Run
 
 

@@ -8,13 +8,20 @@ import numpy as np
 import pytest
 
 from local_rag.index.vector_index import blend_neighbours
-from local_rag.indexing.audiences import Audiences
 from local_rag.indexing.compare import compare, situate
-from local_rag.indexing.similar import Near, SimilarChunks
+from local_rag.indexing.similar import Audiences, Near, SimilarChunks
 from local_rag.records import Chunk, Document
+from local_rag.store.context_rows import documents_without_a_plan, plan_code_contexts, put_context
 from local_rag.store.database import Store
-from local_rag.store.embedding_plans import EmbeddingPlan, documents_to_embed, mark_embedded, put_plans
-from local_rag.store.mean_vectors import documents_without_means, means_of
+from local_rag.store.vector_rows import (
+    EmbeddingPlan,
+    documents_to_embed,
+    documents_without_means,
+    mark_embedded,
+    means_of,
+    put_plans,
+    put_vectors,
+)
 
 DIMENSION, CHUNKS = 24, 20
 
@@ -31,7 +38,7 @@ def put(store: Store, name: str, vectors: np.ndarray, text: str = "tide", sha256
     document = Document(Path("/d") / name, name, text, "text")
     key = store.put_document(document, chunks, size=1, modified_ns=1, sha256=sha256 or name, split_key="s")
     keys = [(stored.id, f"{key} {stored.chunk.position}") for stored in store.chunks(key)]
-    store.put_vectors([one for _, one in keys], vectors)
+    put_vectors(store, [one for _, one in keys], vectors)
     put_plans(store, [EmbeddingPlan(key, keys, key, len(keys), 0)])
     mark_embedded(store, [key], "plan")
     return key
@@ -92,8 +99,8 @@ def test_words_decide_if_a_context_shifts_the_vector_of_the_other(store: Store) 
         [one for one in store.documents() if one.id == first]
     )
     assert near[0][0].similarity == pytest.approx(float(vectors[0] @ vectors[1]))
-    store.put_context("c", "It is about Harrow.", "apart")
-    store.plan_contexts(other, "plan", [(chunk.id, "c", None) for chunk in store.chunks(other)])
+    put_context(store, "c", "It is about Harrow.", "apart")
+    plan_code_contexts(store, other, "plan", [(chunk.id, "c", None) for chunk in store.chunks(other)])
     (near,) = SimilarChunks(store, "embedder", Audiences(store)).of(
         [one for one in store.documents() if one.id == first]
     )
@@ -124,6 +131,6 @@ def test_documents_are_compared_and_situated_in_few_commits_and_not_embedded_aga
     statements = list[str]()
     store.connection.set_trace_callback(statements.append)
     assert list(compare(store, "embedder", store.documents(), Audiences(store))) == [64, 100]
-    situate(store, store.documents_without_a_plan("none"))
+    situate(store, documents_without_a_plan(store, "none"))
     assert statements.count("COMMIT") <= 6
     assert documents_to_embed(store, "plan") == [], "none needs a context, so no vector changes"

@@ -21,8 +21,8 @@ from local_rag.keys import key_of
 from local_rag.model_records import Role
 from local_rag.models.registry import resolve
 from local_rag.records import Progress
+from local_rag.store.counts import count_rows
 from local_rag.store.database import Store
-from local_rag.store.inspection import count_rows
 from local_rag.store.published import note_publish
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeEmbedder

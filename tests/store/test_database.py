@@ -13,20 +13,30 @@ from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.files import FileStamp
 from local_rag.records import Chunk, Document, Provenance
 from local_rag.store.connect import STORE_FILE, remembered_settings
-from local_rag.store.database import Store, UnreadFile
-from local_rag.store.embedding_plans import EmbeddingPlan, documents_to_embed, mark_embedded, put_plans
-from local_rag.store.inspection import (
-    check_pages,
-    count_rows,
-    document_states,
-    find_damage,
-    is_unfinished,
-    orphaned_contexts,
-    orphaned_vectors,
+from local_rag.store.context_rows import (
+    documents_to_compare,
+    earlier_distinction,
+    forget_distinctions,
+    has_context,
+    plan_code_contexts,
+    put_context,
+    put_distinction,
+    stored_distinction,
 )
+from local_rag.store.counts import count_rows, document_states, is_unfinished
+from local_rag.store.database import Store, UnreadFile
 from local_rag.store.salvage import salvage, switch
 from local_rag.store.schema import SCHEMA_VERSION, crc32, create_tables
 from local_rag.store.storage_errors import storage_errors
+from local_rag.store.upkeep import check_pages, find_damage, orphaned_contexts, orphaned_vectors
+from local_rag.store.vector_rows import (
+    EmbeddingPlan,
+    documents_to_embed,
+    mark_embedded,
+    put_plans,
+    put_vectors,
+    stored_vector,
+)
 from tests.fakes import FakeIndex
 
 
@@ -115,10 +125,10 @@ def test_commits_are_on_the_disk_before_the_next_step(store: Store) -> None:
 def test_damaged_rows_are_found(store: Store) -> None:
     text = "one two"
     put(store, "whole"), put(store, "cut"), put(store, "not-utf8")
-    store.put_context("whole", "A sentence.", "model")
-    store.put_context("changed", "A sentence.", "model")
-    store.put_context("not-utf8", "A sentence.", "model")
-    store.put_vectors(["whole", "changed"], np.ones((2, 4), dtype=np.float32))
+    put_context(store, "whole", "A sentence.", "model")
+    put_context(store, "changed", "A sentence.", "model")
+    put_context(store, "not-utf8", "A sentence.", "model")
+    put_vectors(store, ["whole", "changed"], np.ones((2, 4), dtype=np.float32))
     assert find_damage(store) == {"contexts": [], "vectors": [], "documents": []}
     change = store.connection.execute
     change("UPDATE contexts SET text = 'A sentience.' WHERE key = 'changed'")
@@ -128,7 +138,7 @@ def test_damaged_rows_are_found(store: Store) -> None:
     change("UPDATE document_texts SET text = CAST(x'6f6e65ff' AS TEXT) WHERE document_id = 3")
     assert find_damage(store) == {"contexts": ["changed", "not-utf8"], "vectors": ["changed"], "documents": ["2", "3"]}
     with pytest.raises(DamagedLibraryError, match="local-rag repair") as caught:
-        store.vector("changed")
+        stored_vector(store, "changed")
     assert caught.value.reason == "A stored vector is damaged"
     assert check_pages(store) == [], "SQLite itself cannot notice"
 
@@ -136,8 +146,8 @@ def test_damaged_rows_are_found(store: Store) -> None:
 def test_a_vector_of_another_size_than_the_rest_is_damaged(store: Store) -> None:
     for number in range(3):
         put(store, str(number))
-    store.put_vectors(["0", "1"], np.ones((2, 4), dtype=np.float32))
-    store.put_vectors(["2", "of another model"], np.ones((2, 8), dtype=np.float32))
+    put_vectors(store, ["0", "1"], np.ones((2, 4), dtype=np.float32))
+    put_vectors(store, ["2", "of another model"], np.ones((2, 8), dtype=np.float32))
     chunks = list(store.chunks())
     put_plans(store, [EmbeddingPlan(chunk.document_id, [(chunk.id, chunk.path[-1])], 1, 1, 0) for chunk in chunks])
     assert find_damage(store)["vectors"] == ["2"]
@@ -147,9 +157,9 @@ def test_orphans_are_what_no_chunk_wants(store: Store) -> None:
     document = put(store, "a")
     (chunk,) = store.chunks(document)
     for key in ("wanted", "old"):
-        store.put_context(key, "A sentence.", "model")
-    store.put_vectors(["wanted", "old"], np.ones((2, 4), dtype=np.float32))
-    store.plan_contexts(document, "plan", [(chunk.id, "wanted", None)])
+        put_context(store, key, "A sentence.", "model")
+    put_vectors(store, ["wanted", "old"], np.ones((2, 4), dtype=np.float32))
+    plan_code_contexts(store, document, "plan", [(chunk.id, "wanted", None)])
     put_plans(store, [EmbeddingPlan(document, [(chunk.id, "wanted")], 1, 1, 0)])
     assert orphaned_contexts(store) == {"old": len("A sentence.")}
     assert orphaned_vectors(store) == {"old": 16}
@@ -166,14 +176,14 @@ def test_an_index_is_unfinished_until_it_holds_every_chunk_with_its_vector_and_i
     assert is_unfinished(store, live), "its vector is not planned"
     put_plans(store, [EmbeddingPlan(document, [(chunk.id, "v")], 7, 1, 0)])
     assert is_unfinished(store, live), "its vector is not made"
-    store.put_vectors(["v"], np.ones((1, 4), dtype=np.float32))
+    put_vectors(store, ["v"], np.ones((1, 4), dtype=np.float32))
     mark_embedded(store, [document], "plan")
     assert is_unfinished(store, live) == (mode == "auto"), "its context is not planned"
-    store.plan_contexts(document, "plan", [(chunk.id, "c", 0.8)])
+    plan_code_contexts(store, document, "plan", [(chunk.id, "c", 0.8)])
     assert is_unfinished(store, live), "its vector was made without knowing of a context"
     mark_embedded(store, [document], "plan")
     assert is_unfinished(store, live) == (mode == "auto"), "its context is not written"
-    store.put_context("c", "A sentence.", "model")
+    put_context(store, "c", "A sentence.", "model")
     assert is_unfinished(store, live), "its vector was made without the context"
     mark_embedded(store, [document], "plan")
     assert not is_unfinished(store, live), "its sentence may wait"
@@ -184,9 +194,9 @@ def test_a_plan_for_a_long_document_does_not_write_its_text_again(store: Store, 
     document = put(store, "long", "one " * 500_000)
     store.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     (chunk,) = store.chunks(document)
-    store.put_distinction(document, "[]")
-    store.plan_contexts(document, "plan", [(chunk.id, "c", None)])
-    store.forget_distinctions()
+    put_distinction(store, document, "[]")
+    plan_code_contexts(store, document, "plan", [(chunk.id, "c", None)])
+    forget_distinctions(store)
     assert (tmp_path / f"{STORE_FILE}-wal").stat().st_size < 500_000
 
 
@@ -196,15 +206,19 @@ def test_copies_share_a_distinction_until_the_last_one_is_deleted(store: Store) 
         return store.put_document(document, (), size=1, modified_ns=2, sha256=sha256, split_key="k")
 
     first, copy, other = put_copy("/a"), put_copy("/b"), put_copy("/c", title="Other")
-    assert [one.id for one in store.documents_to_compare("plan")] == [first, copy, other]
-    store.put_distinction(first, "[1]")
-    assert (store.distinction(first), store.distinction(copy), store.distinction(other)) == ("[1]", "[1]", "")
-    assert [one.id for one in store.documents_to_compare("plan")] == [other]
+    assert [one.id for one in documents_to_compare(store, "plan")] == [first, copy, other]
+    put_distinction(store, first, "[1]")
+    assert (stored_distinction(store, first), stored_distinction(store, copy), stored_distinction(store, other)) == (
+        "[1]",
+        "[1]",
+        "",
+    )
+    assert [one.id for one in documents_to_compare(store, "plan")] == [other]
     changed = put_copy("/a", sha256="t")
     (new,) = (one for one in store.documents() if one.id == changed)
-    assert store.earlier_distinction(new) == "[1]"
+    assert earlier_distinction(store, new) == "[1]"
     store.purge([])
-    assert (store.distinction(copy), store.earlier_distinction(new)) == ("[1]", "")
+    assert (stored_distinction(store, copy), earlier_distinction(store, new)) == ("[1]", "")
     store.supersede(one for one in store.documents() if one.id == copy)
     store.purge([])
     assert store.connection.execute("SELECT count(*) FROM distinctions").fetchone() == (0,)
@@ -255,26 +269,26 @@ def test_an_id_is_never_used_again(store: Store, tmp_path: Path) -> None:
 def test_a_transaction_is_all_or_nothing(store: Store) -> None:
     def write_one_and_fail() -> None:
         with store.transaction():
-            store.put_context("k", "A sentence.", "model")
+            put_context(store, "k", "A sentence.", "model")
             raise RuntimeError("stop")
 
     with pytest.raises(RuntimeError, match="stop"):
         write_one_and_fail()
-    assert store.known_contexts(["k"]) == set()
-    store.put_context("k", "A sentence.", "model")
-    assert store.known_contexts(["k"]) == {"k"}
+    assert not has_context(store, "k")
+    put_context(store, "k", "A sentence.", "model")
+    assert has_context(store, "k")
 
 
 def test_a_full_store_says_so_and_keeps_what_was_finished(store: Store, tmp_path: Path) -> None:
-    store.put_context("first", "A sentence.", "model")
+    put_context(store, "first", "A sentence.", "model")
     pages = store.connection.execute("PRAGMA page_count").fetchone()[0]
     store.connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(LibraryError, match="free some space"), storage_errors(tmp_path):
-        store.put_vectors([str(n) for n in range(99)], np.ones((99, 384), dtype=np.float32))
+        put_vectors(store, [str(n) for n in range(99)], np.ones((99, 384), dtype=np.float32))
     assert count_rows(store)["cached_contexts"] == 1
     assert count_rows(store)["cached_vectors"] == 0
     store.connection.execute("PRAGMA max_page_count = 100000")
-    store.put_vectors(["v"], np.ones((1, 384), dtype=np.float32))
+    put_vectors(store, ["v"], np.ones((1, 384), dtype=np.float32))
 
 
 @pytest.mark.parametrize(
@@ -305,7 +319,7 @@ def test_a_locked_store_says_what_to_do(store: Store, tmp_path: Path) -> None:
     with closing(Store(tmp_path)) as other, store.transaction():
         other.connection.execute("PRAGMA busy_timeout = 1")
         with pytest.raises(LibraryError, match=r"locked.*end the other programs that use it"), storage_errors(tmp_path):
-            other.put_context("k", "t", "model")
+            put_context(other, "k", "t", "model")
 
 
 def test_the_checksum_is_of_the_bytes() -> None:
@@ -318,19 +332,19 @@ def test_a_document_is_made_again_when_its_contexts_are_others(store: Store) -> 
     mark_embedded(store, [document], "plan")
     assert documents_to_embed(store, "plan") == []
     assert documents_to_embed(store, "other") == [document]
-    store.put_context("c", "Written for a copy of it.", "model")
+    put_context(store, "c", "Written for a copy of it.", "model")
     assert documents_to_embed(store, "plan") == []
-    store.plan_contexts(document, "contexts", [(chunk.id, "c", None)])
+    plan_code_contexts(store, document, "contexts", [(chunk.id, "c", None)])
     assert documents_to_embed(store, "plan") == [document], (
         "the context was there before anybody knew that it is wanted"
     )
     mark_embedded(store, [document], "plan")
-    store.plan_contexts(document, "contexts", [(chunk.id, "c", None)])
+    plan_code_contexts(store, document, "contexts", [(chunk.id, "c", None)])
     assert documents_to_embed(store, "plan") == []
-    store.put_context("c", "Written again.", "model")
+    put_context(store, "c", "Written again.", "model")
     assert documents_to_embed(store, "plan") == [document]
     mark_embedded(store, [document], "plan")
-    store.put_context("c", "Written again.", "model")
+    put_context(store, "c", "Written again.", "model")
     assert documents_to_embed(store, "plan") == [], "the same context changes nothing"
 
 

@@ -6,8 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.store.context_rows import (
+    count_unwritten,
+    documents_to_write,
+    forget_other_sentences,
+    plan_code_contexts,
+    plan_sentences,
+    put_context,
+)
 from local_rag.store.database import Store
-from local_rag.store.sentence_plans import count_unwritten, documents_to_write, forget_other_sentences, plan_sentences
 from tests.store.test_database import put
 
 
@@ -26,12 +33,12 @@ def test_documents_wait_by_need_until_each_of_their_chunks_has_a_sentence(store:
     ids = {name: put(store, name) for name in needs}
     chunks = {name: [chunk.id for chunk in store.chunks(document)] for name, document in ids.items()}
     for name, need in needs.items():
-        store.plan_contexts(ids[name], "code", [(chunk, "said", need) for chunk in chunks[name]])
+        plan_code_contexts(store, ids[name], "code", [(chunk, "said", need) for chunk in chunks[name]])
     assert waiting(store) == (["c", "b", "a"], sum(map(len, chunks.values())))
     plan_sentences(store, ids["c"], "plan", [(chunk, f"c{chunk}") for chunk in chunks["c"]])
     assert waiting(store) == (["c", "b", "a"], sum(map(len, chunks.values()))), "planned, and not written"
     for chunk in chunks["c"]:
-        store.put_context(f"c{chunk}", "", "dropped")
+        put_context(store, f"c{chunk}", "", "dropped")
     assert waiting(store) == (["b", "a"], len(chunks["a"] + chunks["b"])), "what was dropped is not asked for again"
     assert waiting(store, "other")[0] == ["c", "b", "a"], "it has no sentence of another model"
     forget_other_sentences(store, "other")

@@ -18,6 +18,7 @@ from local_rag.errors import LibraryError
 from local_rag.indexing.distinction import Distinction
 from local_rag.library import Library
 from local_rag.records import Answer, Citation, Passage
+from local_rag.store.context_rows import put_distinction, stored_distinction
 from local_rag.store.database import Store
 from local_rag.store.erasing import erasing
 from local_rag.store.history import History
@@ -121,10 +122,10 @@ def test_erase_leaves_no_name_in_what_sets_other_documents_apart(documents: Path
             titles = {one.path: one.title for one in store.documents()}
             other = next(one for one in store.documents() if one.path != str(secret))
             earlier = [["twelve"], "", [], [titles[str(secret)], secret.stem]]
-            store.put_distinction(other.id, json.dumps(earlier))
+            put_distinction(store, other.id, json.dumps(earlier))
         library.remove([secret], erase=True)
         with library.reading() as store:
-            assert Distinction.from_json(store.distinction(other.id)) == Distinction(("twelve",))
+            assert Distinction.from_json(stored_distinction(store, other.id)) == Distinction(("twelve",))
         assert held(folder, titles[str(secret)]) == []
 
 

@@ -15,8 +15,8 @@ from local_rag import Library
 from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
 from local_rag.records import Progress
-from local_rag.store.copying import copy_library
 from local_rag.store.database import Store
+from local_rag.store.published import copy_library
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, QUICK
 

@@ -5,14 +5,15 @@ tokens.
 """
 
 import itertools
+import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, TypeVar
 
 import numpy as np
 
-from local_rag.cluster.engines.claim import Claim
-from local_rag.cluster.engines.client import Client
+from local_rag.cluster.engines.client import Client, NothingThereError
 from local_rag.cluster.engines.points import document_payload, facts_key, points_of, row_points, words_of
 from local_rag.cluster.engines.qdrant_index import WORDS, Place, QdrantIndex, point_id
 from local_rag.cluster.engines.sparse_vectors import drift, statistics_of
@@ -39,6 +40,52 @@ _DIFFERENCES = 20_000  # tokens in one point
 _MOST_DRIFT = 1.25
 
 Batch = TypeVar("Batch", np.ndarray, Sequence[int])
+
+
+class Claim:
+    """A client of Qdrant that asks before each write whether the right is still this process's own.
+
+    The right to the collections of a generation is a point of its facts. Before the first publish there is none; then
+    each process writes to new collections and deletes those of others.
+    """
+
+    def __init__(self, client: Client, place: Place | None) -> None:
+        self.client, self.models = client, client.models
+        self._facts, self._own = place.facts if place else "", secrets.token_hex(8)
+        if place:
+            others = self._holder()
+            claim = client.models.PointStruct(id=point_id("claim"), vector={}, payload={"process": self._own})
+            client.insist("upsert", self._facts, [claim], wait=True)
+            if others:  # a process that was killed, or one that is writing
+                client.sleep(_PAUSE_SECONDS)
+
+    def _holder(self) -> str:
+        points = self.client.insist("retrieve", self._facts, [point_id("claim")], with_payload=True)
+        return str(points[0].payload["process"]) if points else ""
+
+    def insist(self, method: str, *arguments: Any, **named: Any) -> Any:
+        """Do a write that may be repeated; raise ClusterError if another process has taken the right."""
+        self.require()
+        return self.client.insist(method, *arguments, **named)
+
+    def require(self) -> None:
+        """Raise ClusterError if another process has taken the right."""
+        if self._facts and self._holder() != self._own:
+            raise self.lost()
+
+    def lost(self) -> ClusterError:
+        """Return the error for a process that has lost the right."""
+        engine = self.client.engine
+        return ClusterError(
+            f"Another process writes the library {engine.name} in {engine.url}, and nothing of this run was published; "
+            "run the same command again when the other one has finished."
+        )
+
+    def give_back(self) -> None:
+        """Let the next process begin at once."""
+        if self._facts:
+            with suppress(NothingThereError):
+                self.client.insist("delete", self._facts, [point_id("claim")], wait=True)
 
 
 class Publish:
@@ -256,3 +303,6 @@ def upsert(client: Client | Claim, collection: str, points: Iterable[Any]) -> No
     waiting = iter(points)
     while batch := list(itertools.islice(waiting, _REQUEST)):
         client.insist("upsert", collection, batch, wait=True)
+
+
+_PAUSE_SECONDS = 0.5  # in which a request that another process has begun ends

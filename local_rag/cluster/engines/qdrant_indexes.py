@@ -12,10 +12,9 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
-from local_rag.cluster.engines.claim import Claim
 from local_rag.cluster.engines.client import DIRECT, AlreadyThereError, Client, NothingThereError
-from local_rag.cluster.engines.conditions import INDEXED
-from local_rag.cluster.engines.publishing import IN_TURN, Publish, upsert
+from local_rag.cluster.engines.points import INDEXED
+from local_rag.cluster.engines.publishing import IN_TURN, Claim, Publish, upsert
 from local_rag.cluster.engines.qdrant_index import DENSE, WORDS, Place, QdrantIndex, point_id
 from local_rag.cluster.hosts import engine_of
 from local_rag.errors import ClusterError, DamagedLibraryError
