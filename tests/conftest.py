@@ -3,6 +3,7 @@
 import gc
 import importlib.util
 import os
+import re
 import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -45,7 +46,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _missing() -> list[str]:
     """Name what `scripts/setup.sh --core` leaves out: packages, and the tiny models."""
-    names = [name for name in ("llama_cpp", "torch", "transformers") if importlib.util.find_spec(name) is None]
+    names = [name for name in ("llama_cpp", "torch", "qdrant_edge") if importlib.util.find_spec(name) is None]
     try:
         resolve("all-minilm-l6-v2", "embed")
         resolve("smollm2-135m-instruct", "context")
@@ -55,19 +56,35 @@ def _missing() -> list[str]:
 
 
 _MISSING = _missing()
-# What a test says that needs one of them.
-_NEEDS = ("is not pulled", "local-rag models pull", "llama_cpp", "llama-cpp-python", "torch", "transformers")
+_SKIPPED = f"needs {', '.join(_MISSING)}"
+# What a failure says whose cause is one of them.
+_NEEDS = re.compile(
+    r"is not pulled|models pull|smollm2|local_rag\.llama\.probe"
+    r"|(?:No module named|No package metadata was found for) '?(?:llama|torch|transformers|sentence|qdrant_edge|ray)"
+)
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Skip a test that fails because this environment has no models or packages for it."""
+    """Skip a test that fails because this environment lacks a model or a package that it needs."""
     report = yield
-    if _MISSING and call.excinfo and report.failed and any(word in str(call.excinfo.value) for word in _NEEDS):
+    if _MISSING and call.excinfo and report.failed and _NEEDS.search(str(call.excinfo.value)):
         report.outcome = "skipped"
-        report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: needs {', '.join(_MISSING)}")
+        report.longrepr = (str(item.path), item.location[1] or 0, f"Skipped: {_SKIPPED}")
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip a module that cannot be imported for the same reason."""
+    report = yield
+    if _MISSING and report.failed and _NEEDS.search(str(report.longrepr)):
+        report.outcome = "skipped"
+        report.longrepr = (str(collector.path), 0, f"Skipped: {_SKIPPED}")
     return report
 
 
@@ -90,7 +107,10 @@ def run() -> Run:
     """Run the command line in this process, with the fake embedder unless other parts are given."""
 
     def invoke(*arguments: str, parts: Parts = EMBEDS_QUICKLY) -> Result:
-        return CliRunner().invoke(cli, list(map(str, arguments)), obj=Invocation(parts=parts))
+        result = CliRunner().invoke(cli, list(map(str, arguments)), obj=Invocation(parts=parts))
+        if _MISSING and result.exit_code and _NEEDS.search(result.output):
+            pytest.skip(_SKIPPED)
+        return result
 
     return invoke
 

@@ -36,6 +36,18 @@ def requests(model: LlamaModel, document: str = DOCUMENT, first_key: int = 0) ->
     ]
 
 
+def same_but_for_ties(engine: SharedPrefixEngine, request: Request, tokens: list[int], others: list[int]) -> bool:
+    """Tell whether the first difference is between two tokens that are about as probable.
+
+    Batches of other shapes round differently, so such a tie may fall either way.
+    """
+    for number, (token, other) in enumerate(zip(tokens, others, strict=False)):
+        if token != other:
+            chances = engine.log_probabilities(request.prefix, [*request.suffix, *tokens[:number]])
+            return abs(float(chances[token] - chances[other])) < 0.3
+    return True
+
+
 def test_each_prefix_token_is_evaluated_once(engine: SharedPrefixEngine) -> None:
     wanted = requests(engine.model)
     done = {key: tokens for key, tokens, _ in engine.complete(wanted)}
@@ -54,9 +66,8 @@ def test_sharing_changes_no_token(tiny_llama: LlamaModel, engine: SharedPrefixEn
             tiny_llama, context_tokens=1024, settings=EngineSettings(sequences=1, batch_tokens=64)
         )
         ((_, tokens, _),) = alone.complete([request])
+        assert same_but_for_ties(alone, request, tokens, together[request.key])
         alone.close()
-        # Batches of other shapes round differently, so a near-tie may fall the other way, but not at once.
-        assert tokens[:4] == together[request.key][:4]
 
 
 def test_a_cut_prefix_reads_only_its_beginning(tiny_llama: LlamaModel, engine: SharedPrefixEngine) -> None:
@@ -71,8 +82,8 @@ def test_a_cut_prefix_reads_only_its_beginning(tiny_llama: LlamaModel, engine: S
         )
         short = Request(request.key, request.prefix[: request.start], request.suffix, request.max_tokens)
         ((_, tokens, _),) = alone.complete([short])
+        assert same_but_for_ties(alone, short, tokens, done[request.key])
         alone.close()
-        assert tokens[:4] == done[request.key][:4]
 
 
 def test_ctrl_c_ends_a_batch_and_leaves_the_engine_usable(tiny_llama: LlamaModel) -> None:
@@ -243,7 +254,7 @@ def test_tokens_return_to_text(tiny_llama: LlamaModel) -> None:
 
 
 def test_stopping_ends_a_batch_and_leaves_the_engine_usable(engine: SharedPrefixEngine) -> None:
-    first = {key: tokens[:6] for key, tokens, _ in engine.complete(requests(engine.model))}
+    first = {key: tokens for key, tokens, _ in engine.complete(requests(engine.model))}
     asked = 0
 
     def stop() -> bool:
@@ -257,8 +268,9 @@ def test_stopping_ends_a_batch_and_leaves_the_engine_usable(engine: SharedPrefix
             list(engine.complete(requests(engine.model, "Another document. " * 20, first_key=10)))
         with pytest.raises(StoppedError):
             engine.log_probabilities(request.prefix, request.suffix)
-    # Other batches round otherwise on some processors, so two nearly equal tokens may later change places.
-    assert {key: tokens[:6] for key, tokens, _ in engine.complete(requests(engine.model))} == first
+    after = {key: tokens for key, tokens, _ in engine.complete(requests(engine.model))}
+    for wanted in requests(engine.model):
+        assert same_but_for_ties(engine, wanted, first[wanted.key], after[wanted.key])
 
 
 @pytest.mark.parametrize("gpu_layers", [-1, 0, 5])

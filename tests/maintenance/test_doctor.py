@@ -18,6 +18,7 @@ from local_rag.maintenance.checks import CheckResult
 from local_rag.maintenance.examination import missing_extras, open_ways
 from local_rag.models.registry import default_models_directory, resolve
 from tests.conftest import Run
+from tests.support.tiny_models import save_model
 
 GB = 1000**3
 Results = Callable[..., dict[str, dict[str, str]]]
@@ -133,6 +134,7 @@ def test_damaged_memory_of_probes_costs_a_probe(models: Path) -> None:
         assert len(json.loads((models / ".probes.json").read_text())) == 1
 
 
+@pytest.mark.slow
 def test_the_tiny_model_really_decodes_and_a_truncated_one_does_not(tmp_path: Path) -> None:
     path = resolve("smollm2-135m-instruct", "answer").path
     printed, problem = probe.run_probe(path)
@@ -151,6 +153,14 @@ def indexed(documents: Path, run: Run) -> Path:
 
 
 @pytest.fixture
+def quick_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a model of a few layers be measured where the test is about something else."""
+    path = save_model(tmp_path / "quick.gguf", "llama")
+    for role in ("CONTEXT", "ANSWER"):
+        monkeypatch.setenv(f"LOCAL_RAG_{role}_MODEL", str(path))
+
+
+@pytest.fixture
 def results(run: Run) -> Results:
     """Run the command; return its results by name."""
 
@@ -163,6 +173,7 @@ def results(run: Run) -> Results:
     return doctor
 
 
+@pytest.mark.slow
 def test_a_whole_installation_passes(indexed: Path, results: Results) -> None:
     found = results()
     assert {name for name, result in found.items() if result["severity"] == "failed"} == set()
@@ -181,6 +192,7 @@ def test_a_whole_installation_passes(indexed: Path, results: Results) -> None:
     assert wanted | {"embed model", "disk", "library", "file system", "integrity", "fingerprint"} == set(found)
 
 
+@pytest.mark.usefixtures("quick_model")
 def test_every_check_is_one_line(indexed: Path, run: Run) -> None:
     done = run("doctor")
     assert done.exit_code == 0
@@ -204,6 +216,7 @@ def test_missing_and_damaged_models_are_named_with_their_command(
     assert found["embed model"]["remedy"].startswith("local-rag models pull all-minilm-l6-v2")
 
 
+@pytest.mark.usefixtures("quick_model")
 def test_a_damaged_library_fails(indexed: Path, results: Results) -> None:
     store = indexed / "library.sqlite3"
     connection = sqlite3.connect(store)
@@ -217,6 +230,7 @@ def test_a_damaged_library_fails(indexed: Path, results: Results) -> None:
     assert "repair" in found["remedy"]
 
 
+@pytest.mark.usefixtures("quick_model")
 def test_a_damaged_index_fails(indexed: Path, results: Results, monkeypatch: pytest.MonkeyPatch) -> None:
     vectors = next((indexed / "segments").rglob("vectors.npy"))
     vectors.chmod(0o600)
@@ -229,6 +243,7 @@ def test_a_damaged_index_fails(indexed: Path, results: Results, monkeypatch: pyt
     assert found["cluster"]["remedy"] == "local-rag cluster check"
 
 
+@pytest.mark.usefixtures("quick_model")
 def test_an_index_made_otherwise_and_an_open_folder_are_noticed(
     indexed: Path, results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -239,12 +254,14 @@ def test_an_index_made_otherwise_and_an_open_folder_are_noticed(
     assert "the chunker (auto then, fixed now)" in found["fingerprint"]["message"]
 
 
+@pytest.mark.usefixtures("quick_model")
 def test_without_a_library_or_with_a_wrong_profile(
     tmp_path: Path, results: Results, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(tmp_path / "empty")
     assert "makes one" in results("--profile", "tiny")["library"]["message"]
-    assert list(tmp_path.iterdir()) == [], "nothing is made"
+    assert list(Path().iterdir()) == [], "nothing is made"
     assert "Unknown profile 'huge'" in results("--profile", "huge")["settings"]["message"]
 
 

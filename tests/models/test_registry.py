@@ -358,7 +358,7 @@ def test_commands_accept_intact_models(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(models.default_models_directory() / name)
     for names in ([], ["tiny"], ["all-minilm-l6-v2", "smollm2-135m-instruct"]):
         result = CliRunner().invoke(cli, ["models", "verify", *names, "--models", str(tmp_path)])
-        assert result.exit_code == 0
+        assert result.exit_code == 0, result.output
         assert sorted(result.stdout.splitlines()) == ["all-minilm-l6-v2: intact", "smollm2-135m-instruct: intact"]
     path = CliRunner().invoke(cli, ["models", "path", "smollm2-135m-instruct", "--models", str(tmp_path)])
     assert path.stdout == f"{tmp_path}/smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf\n"
