@@ -14,14 +14,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from local_rag.bundle import archive, licences, plan, verify, wheels
+from local_rag.bundle import archive, plan, verify, wheels
+from local_rag.bundle.approval import documents_for_approval
 from local_rag.bundle.archive import BundleError
 from local_rag.bundle.elf import system_needs
-from local_rag.bundle.packed_library import a_sentence, copy_for_bundle
 from local_rag.bundle.parts import read_source, write_parts
-from local_rag.bundle.plan import Item, item_of
+from local_rag.bundle.plan import Item, a_sentence, copy_for_bundle, item_of
 from local_rag.bundle.rehearse import rehearse
-from local_rag.bundle.sbom import write_sbom
 from local_rag.files import extra_command, flush, folder_bytes
 from local_rag.keys import key_of
 from local_rag.llama.probe import run_probe
@@ -89,12 +88,12 @@ def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> 
     """Gather the files of a bundle; without `fetching`, download nothing and estimate the sizes of missing files."""
     if packing.output.exists() and (not packing.output.is_dir() or any(packing.output.iterdir())):
         raise BundleError("disk", f"{packing.output} exists and is not an empty folder; choose another --output.")
-    contents, settings, models = BundleContents(packing), Settings(profile=packing.profile), default_models_directory()
+    contents, settings, folder = BundleContents(packing), Settings(profile=packing.profile), default_models_directory()
     roles = plan.models_of(packing.profile)
     contents.entries = [load_registry().models[name] for name in roles]
     step("hashing the models")
     for entry in contents.entries:
-        contents.needed_models += plan.model_items(entry, models)
+        contents.needed_models += plan.model_items(entry, folder)
     converted = True
     for role in ("embed", "rerank"):
         if any(role in of_model for of_model in roles.values()):
@@ -123,7 +122,8 @@ def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> 
         copy_for_bundle(packing.library, temporary / "library", packing.profile)
         contents.items += plan.library_items(temporary / "library", name)
     if fetching:
-        _add_documents(contents)
+        models = contents.entries if packing.models else []
+        contents.items += documents_for_approval(contents.wheels, models, list(contents.items), packing.python)
     contents.items.sort(key=lambda item: (_ORDER.index(item.kind), item.path))
     return contents
 
@@ -156,29 +156,6 @@ def _gather_wheels(contents: BundleContents, temporary: Path, step: Step, *, fet
     (temporary / "program").mkdir()
     found[wheels.PROGRAM] = wheels.program_wheel(temporary / "program")
     contents.wheels = {name: item_of(f"wheels/{path.name}", "wheel", path) for name, path in sorted(found.items())}
-
-
-def _add_documents(contents: BundleContents) -> None:
-    """Add the documents for approval: licences and the list of all components."""
-
-    def add(name: str, texts: licences.Texts) -> None:
-        blocks = [f"== {file}\n".encode() + text + b"\n" for file, text in texts]
-        contents.items.append(item_of(f"licences/{name}.txt", "licence", b"\n".join(blocks)))
-
-    for name, item in contents.wheels.items():
-        assert isinstance(item.source, Path)
-        add(name, licences.of_wheel(name, item.source))
-    packed = contents.entries if contents.packing.models else []
-    for entry in packed:
-        texts = licences.of_model(entry, entry.folder(default_models_directory()))
-        add(f"model-{entry.name}", [("licence", entry.licence.encode()), *texts])
-    interpreter = contents.packing.python
-    if interpreter:
-        add("python", licences.of_interpreter(interpreter))
-    made = [item for item in contents.items if item.path.startswith("models/.onnx/")]
-    python = next((item for item in contents.items if item.kind == "python"), None)
-    document = write_sbom(version("local-rag"), wheels.commit(), contents.wheels, packed, made, python)
-    contents.items.append(item_of("sbom.cdx.json", "sbom", document))
 
 
 def pack(contents: BundleContents, step: Step) -> dict[str, Any]:

@@ -1,19 +1,31 @@
-"""Decide which files go into a bundle and compute its size before anything is copied."""
+"""Decide which files go into a bundle and how large it will be, and copy the library that goes with it."""
 
+import hashlib
+import json
 import re
+import tomllib
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from local_rag.bundle.archive import BundleError
-from local_rag.files import file_sha256
+from local_rag.errors import LibraryError, ModelError
+from local_rag.files import SETTINGS_FILE, file_sha256, folder_bytes
+from local_rag.index.generations import Generations
+from local_rag.index.segment import read_manifest
+from local_rag.indexing.fingerprint import require_compatible
 from local_rag.keys import key_of
+from local_rag.machine import free_bytes
 from local_rag.model_records import Role
-from local_rag.models.choice import find
+from local_rag.models.choice import chosen, find
 from local_rag.models.onnx.session import COPY_FILE, copy_folder, find_copy, needs_copy
 from local_rag.models.registry import ModelEntry, Registry, load_registry, verify
-from local_rag.settings import Settings
+from local_rag.settings import Settings, resolve_settings
+from local_rag.store.connect import remembered_settings
+from local_rag.store.database import Store
+from local_rag.store.published import copy_library
 
 Kind = Literal["sbom", "licence", "python", "wheel", "model", "library"]
 # Allowed files of a model. Pickles are missing, because they can run code when they are loaded.
@@ -39,8 +51,6 @@ class Item:
 def item_of(path: str, kind: Kind, source: Path | bytes) -> Item:
     """Hash a file or bytes and return them as an item."""
     if isinstance(source, bytes):
-        import hashlib
-
         return Item(path, kind, source, len(source), hashlib.sha256(source).hexdigest())
     return Item(path, kind, source, source.stat().st_size, file_sha256(source))
 
@@ -110,9 +120,57 @@ def bundle_id(version: str, items: list[Item]) -> str:
 
 def summary(items: list[Item], profile: str) -> dict[str, Any]:
     """Return the numbers and sizes of files by kind."""
-    kinds: dict[str, dict[str, int]] = {}
+    sizes: dict[str, list[int]] = {}
     for item in items:
-        of_kind = kinds.setdefault(item.kind, {"files": 0, "bytes": 0})
-        of_kind["files"] += 1
-        of_kind["bytes"] += item.bytes
+        sizes.setdefault(item.kind, []).append(item.bytes)
+    kinds = {kind: {"files": len(some), "bytes": sum(some)} for kind, some in sizes.items()}
     return {"profile": profile, "bytes": sum(item.bytes for item in items), "kinds": kinds}
+
+
+# Settings that name machines or files of the packer.
+_OF_THIS_MACHINE = ("search_engine", "cluster", "answer_hosts", "answer_model", "rerank_model", "gpu_layers")
+_SPARE = 16 * 1024 * 1024
+
+
+def copy_for_bundle(folder: Path, target: Path, profile: str) -> None:
+    """Copy a library; raise BundleError if the models of the profile cannot use it, or the disk is too small."""
+    require_fit(folder, profile)
+    needed = folder_bytes(folder) + _SPARE
+    if (free := free_bytes(target.parent)) < needed:
+        raise BundleError(
+            "disk",
+            f"The copy of the library needs {needed / 1e6:,.0f} MB, but {target.parent} has {free / 1e6:,.0f} MB free; "
+            "choose another folder with TMPDIR.",
+        )
+    try:
+        copy_library(folder, target)
+    except LibraryError as error:
+        raise BundleError("platform", str(error)) from None
+    settings = target / SETTINGS_FILE
+    if settings.is_file():
+        given = tomllib.loads(settings.read_text()).items()
+        kept = [f"{name} = {json.dumps(value)}\n" for name, value in given if name not in _OF_THIS_MACHINE]
+        settings.write_text("".join(kept))
+
+
+def require_fit(folder: Path, profile: str) -> None:
+    """Raise BundleError if a library was made with models that the profile does not contain."""
+    packed = models_of(profile)
+    try:
+        settings = resolve_settings(folder, {"profile": profile} | remembered_settings(folder))
+        for role, name in chosen(settings.model_copy(update={"answer_model": "", "rerank_model": ""})).items():
+            if name not in packed:
+                text = f"The library {folder} uses the {role} model {name}, which is not in the profile {profile}"
+                raise BundleError("platform", f"{text}; choose another with --profile, or index the library with it.")
+        if live := Generations(folder).live_name():
+            manifest = read_manifest(folder / "generations" / live)
+            require_compatible(manifest, settings, find(settings, "embed"))
+    except (LibraryError, ModelError) as error:
+        raise BundleError("platform", f"The library {folder} does not fit the packed models: {error}") from None
+
+
+def a_sentence(folder: Path) -> str:
+    """Return the beginning of a passage of a library, to ask it about; empty if it holds none."""
+    with closing(Store(folder)) as store:
+        chunk = next(iter(store.chunks()), None)
+        return " ".join(store.chunk_text(chunk.id).split()[:12]) if chunk else ""

@@ -15,12 +15,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.bundle import archive, create, elf, licences, plan, sbom, wheels
+from local_rag.bundle import approval, archive, create, elf, plan, wheels
 from local_rag.bundle.archive import BundleError
 from local_rag.bundle.create import BundleContents, Packing
-from local_rag.bundle.packed_library import a_sentence, copy_for_bundle
 from local_rag.bundle.parts import read_source, write_parts
-from local_rag.bundle.plan import item_of
+from local_rag.bundle.plan import a_sentence, copy_for_bundle, item_of
 from local_rag.models.registry import default_models_directory, load_registry
 from local_rag.settings import Settings
 from local_rag.store.published import copy_library
@@ -306,8 +305,12 @@ def test_the_list_of_components_holds_wheels_and_models(tmp_path: Path) -> None:
     models = [load_registry().models[name] for name in plan.models_of("tiny")]
     copy = item_of("models/.onnx/x/model.onnx", "model", b"onnx")
     commit = "0" * 40
-    document = sbom.write_sbom("1.0", commit, packed, models, [copy], item_of("python/cpython.tar.gz", "python", b"py"))
-    again = sbom.write_sbom("1.0", commit, packed, models, [copy], item_of("python/cpython.tar.gz", "python", b"py"))
+    document = approval.write_sbom(
+        "1.0", commit, packed, models, [copy], item_of("python/cpython.tar.gz", "python", b"py")
+    )
+    again = approval.write_sbom(
+        "1.0", commit, packed, models, [copy], item_of("python/cpython.tar.gz", "python", b"py")
+    )
     assert document == again
     told = json.loads(document)
     assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.6")
@@ -340,7 +343,7 @@ def test_licences_are_found_wherever_they_lie(tmp_path: Path) -> None:
         "a/data.txt": b"data",
     }
     path = wheel_of(tmp_path / "a.whl", "License-File: pdfium.txt\n", **files)
-    assert sorted(text for _, text in licences.of_wheel("a", path)) == [b"PDFium", b"Qhull", b"others", b"own"]
+    assert sorted(text for _, text in approval.licences_of_wheel("a", path)) == [b"PDFium", b"Qhull", b"others", b"own"]
 
 
 def test_without_a_text_the_standard_one_is_packed_and_without_a_licence_nothing(tmp_path: Path) -> None:
@@ -348,19 +351,19 @@ def test_without_a_text_the_standard_one_is_packed_and_without_a_licence_nothing
         ("License-Expression: MIT\n", b"Permission is hereby granted"),
         ("Classifier: License :: OSI Approved :: Apache Software License\n", b"Apache License"),
     ):
-        (name, text), *others = licences.of_wheel("a", wheel_of(tmp_path / "a.whl", metadata))
+        (name, text), *others = approval.licences_of_wheel("a", wheel_of(tmp_path / "a.whl", metadata))
         assert (text.strip().startswith(begins), "standard text" in name, others) == (True, True, [])
     for metadata in ("", "License: Own Licence\n", "License-Expression: GPL-3.0-only\n"):
         with pytest.raises(BundleError, match="No licence text of a is known"):
-            licences.of_wheel("a", wheel_of(tmp_path / "a.whl", metadata))
-    llama = dict(licences.of_wheel("llama-cpp-python", wheel_of(tmp_path / "a.whl", "", LICENSE=b"Betlen")))
+            approval.licences_of_wheel("a", wheel_of(tmp_path / "a.whl", metadata))
+    llama = dict(approval.licences_of_wheel("llama-cpp-python", wheel_of(tmp_path / "a.whl", "", LICENSE=b"Betlen")))
     assert b"ggml authors" in llama["llama.cpp"]
     models = load_registry().models
-    assert b"Apache License" in licences.of_model(models["qwen3-0.6b"], tmp_path)[0][1]
+    assert b"Apache License" in approval.licences_of_model(models["qwen3-0.6b"], tmp_path)[0][1]
     with pytest.raises(BundleError, match=r"llama-3\.2-1b-instruct .*put its text as LICENSE into"):
-        licences.of_model(models["llama-3.2-1b-instruct"], tmp_path)
+        approval.licences_of_model(models["llama-3.2-1b-instruct"], tmp_path)
     (tmp_path / "LICENSE").write_text("Llama 3.2 Community License")
-    assert licences.of_model(models["llama-3.2-1b-instruct"], tmp_path)[0][0] == "LICENSE"
+    assert approval.licences_of_model(models["llama-3.2-1b-instruct"], tmp_path)[0][0] == "LICENSE"
 
 
 def test_the_command_shows_the_plan_and_writes_nothing(

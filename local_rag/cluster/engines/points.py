@@ -1,6 +1,8 @@
 """The points of the rows of documents: what a search engine keeps of each, and the passage that comes of it.
 
-A chunk has one of two ids, so that a new version of it can be written beside the one that readers see.
+A chunk has one of two ids, so that a new version of it can be written beside the one that readers see. Filters become
+conditions that the engine itself checks. One with wildcards, or with a name that is also above a root, has no such
+conditions; documents are then looked at one by one.
 """
 
 import re
@@ -84,49 +86,26 @@ def facts_key(facts: DocumentFacts) -> int:
 
 
 def _passage_payload(stored: StoredChunk) -> dict[str, Any]:
-    chunk, said = stored.chunk, stored.provenance
+    chunk, origin = stored.chunk, stored.provenance
+    place = chunk.page, chunk.line, chunk.end_line, chunk.table_header, chunk.ocr
     return {
-        "path": stored.path,
-        "title": stored.title,
-        "terms": stored.terms,
-        "sentence": stored.sentence,
-        "kind": stored.kind,
-        "sha256": stored.sha256,
-        "chunk": [
-            chunk.position,
-            chunk.start,
-            chunk.end,
-            chunk.text,
-            list(chunk.headings),
-            chunk.page,
-            chunk.line,
-            chunk.end_line,
-            chunk.table_header,
-            chunk.ocr,
-        ],
-        "provenance": [said.url, said.date, said.author, list(said.tags)] if said else None,
+        **{name: getattr(stored, name) for name in ("path", "title", "terms", "sentence", "kind", "sha256")},
+        "chunk": [chunk.position, chunk.start, chunk.end, chunk.text, list(chunk.headings), *place],
+        "provenance": [origin.url, origin.date, origin.author, list(origin.tags)] if origin else None,
     }
 
 
-def passage_of(identifier: int, said: Mapping[str, Any]) -> StoredChunk:
+def passage_of(identifier: int, payload: Mapping[str, Any]) -> StoredChunk:
     """Return the passage that a payload holds."""
-    position, start, end, text, headings, *place = said["chunk"]
-    chunk = Chunk(position, start, end, text, tuple(headings), *place)
-    from_where = said["provenance"]
-    url, date, author, tags = from_where or ("", "", "", ())
-    known = Provenance(url, date, author, tuple(tags)) if from_where else UNKNOWN
-    return StoredChunk(
-        identifier,
-        said["document"],
-        said["path"],
-        said["title"],
-        chunk,
-        said["terms"],
-        said["sentence"],
-        known,
-        said["kind"],
-        said["sha256"],
+    position, start, end, text, headings, *place = payload["chunk"]
+    chunk, origin = Chunk(position, start, end, text, tuple(headings), *place), UNKNOWN
+    if payload["provenance"]:
+        url, day, author, tags = payload["provenance"]
+        origin = Provenance(url, day, author, tuple(tags))
+    document, path, title, terms, sentence, kind, sha256 = (
+        payload[name] for name in ("document", "path", "title", "terms", "sentence", "kind", "sha256")
     )
+    return StoredChunk(identifier, document, path, title, chunk, terms, sentence, origin, kind, sha256)
 
 
 INDEXED = {"day": "integer", "tags": "keyword", "types": "keyword", "places": "keyword", "names": "keyword"}

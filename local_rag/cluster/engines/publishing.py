@@ -1,7 +1,8 @@
 """One publish in Qdrant: write rows, facts, counts of tokens and at last the manifest of a new generation.
 
 Documents are handled a few at a time, so the memory that it takes depends neither on their number nor on that of their
-tokens.
+tokens. Who takes the right to publish last has it, and all others stop: two processes would else write one generation
+together, if two machines have copies of one library.
 """
 
 import itertools

@@ -1,4 +1,7 @@
-"""Workers on the machines of a Ray cluster; files, contexts and vectors come back one by one to this process."""
+"""Workers on the machines of a Ray cluster; files, contexts and vectors come back one by one to this process.
+
+Each machine is compared with this one before it gets any work.
+"""
 
 import itertools
 from collections import deque
