@@ -1,4 +1,7 @@
-"""The row of the index that stands for a whole document: its first sentences and its parts."""
+"""What is stored of a whole document: its row in the index, and by what its versions are recognised.
+
+The row holds its first sentences and its parts. Versions have keys in common, and a date from which each is in force.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -63,7 +66,7 @@ _IN_FORCE = re.compile(
     r"version\s+of|date|dated|as\s+of|approved|published)\b(?:\s+(?:date|on|from|as\s+of|since|with\s+effect\s+from))?",
     re.IGNORECASE,
 )
-_BEGINNING, _NEAR = 1500, 6  # characters of a text that may say its date, and between the words and the date
+_SAYS_DATE, _NEAR = 1500, 6  # characters of a text that may say its date, and between the words and the date
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +87,7 @@ def version_keys(document: Document) -> VersionKeys:
     """Return the keys of a document."""
     named = date_of_name(document.path.stem) or date_of_name(document.title)
     own = document.provenance.date
-    dated = date_in_force(document.text[:_BEGINNING]) or (own if own[:4] == named[:4] or not named else named)
+    dated = date_in_force(document.text[:_SAYS_DATE]) or (own if own[:4] == named[:4] or not named else named)
     return VersionKeys(key_words(document.path.stem), key_words(document.title), dated, sketch(document.text))
 
 

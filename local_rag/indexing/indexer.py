@@ -3,6 +3,11 @@
 Every stage skips what is already stored: a second run costs nothing, and the same command resumes a stopped one. A
 first generation, with title and headings as its contexts, is published before any context is generated. Further ones
 follow while contexts are written, so `ask` need not wait for the last context.
+
+Who decides what: `changes.py` says which files are read and which documents are gone; `distinction.py` which chunks
+need a context or a sentence, of the terms and neighbours that `compare.py` and `similar.py` find; `sentence_writer.py`
+which sentence is written next, with the prompts of `situating_prompts.py`, and whether it is kept; `embedding.py` which
+vectors are missing. `workers.py` does the work that they ask for.
 """
 
 import json
@@ -28,7 +33,7 @@ from local_rag.indexing.fingerprint import make_fingerprint
 from local_rag.indexing.sentence_writer import OpenVocabulary, SentenceWriter
 from local_rag.indexing.similar import Audiences
 from local_rag.indexing.vectors import chunk_tokens, embedder_identity, table_tokens
-from local_rag.indexing.workers import Workers
+from local_rag.indexing.workers import Workers, machines_at_work
 from local_rag.keys import key_of
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import input_tokens
@@ -297,11 +302,6 @@ class Indexer:
         sizes = splitting.max_tokens, splitting.table_tokens, splitting.overlap
         return json.dumps([splitting.chunker, *sizes, tokenizer, READING_VERSION])
 
-    def _machines(self) -> str:
-        """Return how many machines are working, empty if only this one is."""
-        count = self._workers.machines
-        return f"{count} {'machine' if count == 1 else 'machines'}, " if count else ""
-
     def _note_given_up(self) -> None:
         """Add a note for each document with a context or vector that could not be made."""
         given_up, self._workers.given_up = self._workers.given_up, {}
@@ -385,7 +385,7 @@ class Indexer:
         done, started = 0, time.monotonic()
         for count in self._embedding.make(documents, self._note("embed", total)):
             done += count
-            speed = f"{self._machines()}{done / (time.monotonic() - started):.0f} chunks/s"
+            speed = f"{machines_at_work(self._workers)}{done / (time.monotonic() - started):.0f} chunks/s"
             self._progress(Progress("embed", done, total, speed))
         self._note_given_up()
 

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from local_rag.indexing.situating_prompts import ContextJob, context_plan, plan_contexts
-from local_rag.indexing.workers import Workers
+from local_rag.indexing.workers import Workers, machines_at_work
 from local_rag.llama.generator import Vocabulary
 from local_rag.model_records import PLAIN_CONTEXT_FORM, InstalledModel
 from local_rag.records import Progress, StoredChunk, heading_path
@@ -103,12 +103,9 @@ class SentenceWriter:
                     done += 1
                     now = time.monotonic()
                     self._longest = max(self._longest, now - asked)
-                    count = self.workers.machines
-                    machines = f"{count} {'machine' if count == 1 else 'machines'}, " if count else ""
+                    speed = f"{machines_at_work(self.workers)}{done / (now - started):.2f} chunks/s"
                     share = f"{counts.reused / max(1, counts.prompt):.0%} of prompt tokens shared"
-                    self.progress(
-                        _progress(min(done, total), total, f"{machines}{done / (now - started):.2f} chunks/s, {share}")
-                    )
+                    self.progress(_progress(min(done, total), total, f"{speed}, {share}"))
         self.written.seconds += time.monotonic() - started
 
     def _jobs(self, vocabulary: Vocabulary, until: float, last: float) -> Iterator[ContextJob]:

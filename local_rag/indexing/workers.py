@@ -94,6 +94,12 @@ class Workers(Protocol):
         """Yield keys with their vectors, float32 of shape (len(keys), dimension)."""
 
 
+def machines_at_work(workers: Workers) -> str:
+    """Return how many machines are working, to begin a remark with; empty if only this one is."""
+    count = workers.machines
+    return f"{count} {'machine' if count == 1 else 'machines'}, " if count else ""
+
+
 class LocalWorkers:
     """Do the work in this process, with one large model in memory at a time; other processes read files."""
 
