@@ -10,13 +10,73 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from local_rag.asking import AskOptions, Filters
-    from local_rag.library import Library
-    from local_rag.records import Answer, Citation, Passage
+    from local_rag.asking import AskOptions, FilterFields, Filters, Turn
+    from local_rag.catalogue.document_list import ListedDocument
+    from local_rag.catalogue.library_status import Status
+    from local_rag.conversation import Conversation
+    from local_rag.errors import (
+        LibraryError,
+        LocalRagError,
+        MissingError,
+        ModelError,
+        QuestionError,
+        ReadError,
+        StoppedError,
+    )
+    from local_rag.indexing.indexer import IndexReport
+    from local_rag.library import AnswerStream, Library
+    from local_rag.maintenance.removal import Removal
+    from local_rag.records import Answer, Citation, Found, FoundPlace, Passage, Progress, Quote, Skipped, Written
 
-_HOMES = {"library": ("Library",), "asking": ("AskOptions", "Filters"), "records": ("Answer", "Citation", "Passage")}
+_HOMES = {
+    "asking": ("AskOptions", "FilterFields", "Filters", "Turn"),
+    "catalogue.document_list": ("ListedDocument",),
+    "catalogue.library_status": ("Status",),
+    "conversation": ("Conversation",),
+    "errors": (
+        "LibraryError",
+        "LocalRagError",
+        "MissingError",
+        "ModelError",
+        "QuestionError",
+        "ReadError",
+        "StoppedError",
+    ),
+    "indexing.indexer": ("IndexReport",),
+    "library": ("AnswerStream", "Library"),
+    "maintenance.removal": ("Removal",),
+    "records": ("Answer", "Citation", "Found", "FoundPlace", "Passage", "Progress", "Quote", "Skipped", "Written"),
+}
 
-__all__ = ["Answer", "AskOptions", "Citation", "Filters", "Library", "Passage"]
+__all__ = [
+    "Answer",
+    "AnswerStream",
+    "AskOptions",
+    "Citation",
+    "Conversation",
+    "FilterFields",
+    "Filters",
+    "Found",
+    "FoundPlace",
+    "IndexReport",
+    "Library",
+    "LibraryError",
+    "ListedDocument",
+    "LocalRagError",
+    "MissingError",
+    "ModelError",
+    "Passage",
+    "Progress",
+    "QuestionError",
+    "Quote",
+    "ReadError",
+    "Removal",
+    "Skipped",
+    "Status",
+    "StoppedError",
+    "Turn",
+    "Written",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -25,3 +85,7 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(importlib.import_module(f"local_rag.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

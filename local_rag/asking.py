@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
+from typing import Literal, TypedDict
 
-from local_rag.errors import QuestionError
+from local_rag.errors import QuestionError, require_known
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +35,42 @@ class Filters:
         *,
         within: Sequence[str] = (),
         types: Sequence[str] = (),
-        since: str | None = None,
-        before: str | None = None,
+        since: str | date | None = None,
+        before: str | date | None = None,
         tags: Sequence[str] = (),
-        as_of: str | None = None,
+        as_of: str | date | None = None,
     ) -> "Filters":
         """Return the filters that texts name, without empty ones; raise QuestionError for a text that is not a day."""
 
         def texts(given: Sequence[str]) -> tuple[str, ...]:
-            return tuple(text.strip() for text in given if text.strip())
+            return tuple(text.strip() for text in ((given,) if isinstance(given, str) else given) if text.strip())
 
         days = _day("since", since), _day("before", before)
         return cls(texts(within), texts(types), *days, texts(tags), _day("as_of", as_of))
 
 
-def _day(name: str, text: str | None) -> date | None:
+class FilterFields(TypedDict, total=False):
+    """Filters by the names of their fields, as in `filters={"tags": ["travel"], "since": "2024"}`."""
+
+    within: str | Sequence[str]
+    types: str | Sequence[str]
+    since: str | date | None
+    before: str | date | None
+    tags: str | Sequence[str]
+    as_of: str | date | None
+
+
+def as_filters(given: Filters | FilterFields) -> Filters:
+    """Return filters that may be given by the names of their fields; raise TypeError for another name."""
+    if isinstance(given, Filters):
+        return given
+    require_known(given, FilterFields.__annotations__, "filter")
+    return Filters.parse(**given)
+
+
+def _day(name: str, text: str | date | None) -> date | None:
+    if isinstance(text, date):
+        return text
     if not (given := (text or "").strip()):
         return None
     try:

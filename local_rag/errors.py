@@ -1,5 +1,7 @@
 """Expected errors: each message is one sentence that says what is wrong and which command fixes it."""
 
+from collections.abc import Iterable
+
 
 class LocalRagError(Exception):
     """Report an expected failure as one sentence, without a traceback."""
@@ -64,3 +66,20 @@ class NetworkError(LocalRagError):
 
 class ClusterError(LocalRagError):
     """Report cluster machines that cannot be reached or are incompatible."""
+
+
+def require_known(names: Iterable[str], known: Iterable[str], what: str) -> None:
+    """Raise TypeError for a keyword that is not known, which the sentence says together with the nearest known one."""
+    known = list(known)
+    for name in names:
+        if name not in known:
+            hint = nearest(name, known) or f"there are {', '.join(known)}."
+            raise TypeError(f"There is no {what} {name!r}; {hint}")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return a clause that asks whether the known name nearest to an unknown one is meant; empty if none is near."""
+    import difflib  # only for a mistake
+
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean {close[0]!r}?" if close else ""

@@ -1,25 +1,30 @@
 """The library: open a folder, then index(), search() and ask(). The command line and notebooks use this interface."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from queue import SimpleQueue
+from threading import Event
+from typing import Any, Self, Unpack
 
 from local_rag.answering.answerer import Answerer, AnswerModel
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
 from local_rag.answering.selection import shown_of
-from local_rag.asking import Filters, Turn
+from local_rag.asking import EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
 from local_rag.catalogue.file_states import FileStates
 from local_rag.cluster.engines.engine_choice import indexes_of
 from local_rag.cluster.hosts import network_of
 from local_rag.cluster.workers.ray_workers import workers_of
 from local_rag.conversation import Conversation
+from local_rag.errors import LibraryError, require_known
 from local_rag.files import DEFAULT_FOLDER, LOCAL_DISK, Disk
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Indexes
+from local_rag.indexing.added_texts import text_file, write_text
 from local_rag.indexing.changes import FileState, file_state
 from local_rag.indexing.fingerprint import require_compatible
 from local_rag.indexing.indexer import Indexer, IndexReport
@@ -39,10 +44,10 @@ from local_rag.models.engine_address import open_engine_relay
 from local_rag.models.reader import Reader
 from local_rag.offline import close, set_switches
 from local_rag.reading.ocr import engine as ocr_engine
-from local_rag.records import Progress, Shown
+from local_rag.records import Answer, Progress, Shown, Written
 from local_rag.retrieval.filters import Sight
 from local_rag.retrieval.live_searcher import LiveSearcher
-from local_rag.settings import REMEMBERED, Settings, explicit_settings, index_settings, resolve_settings
+from local_rag.settings import REMEMBERED, SettingFields, Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.connect import remembered
 from local_rag.store.counts import is_unfinished
 from local_rag.store.database import Store, StoredDocument
@@ -82,11 +87,18 @@ class Library(View):
     """
 
     def __init__(
-        self, folder: Path | str = DEFAULT_FOLDER, *, sealed: bool = False, parts: Parts = Parts(), **settings: Any
+        self,
+        folder: Path | str = DEFAULT_FOLDER,
+        *,
+        sealed: bool = False,
+        parts: Parts = Parts(),
+        **settings: Unpack[SettingFields],
     ) -> None:
+        require_known(settings, Settings.model_fields, "setting")
         place = Path(folder).resolve()
         generations = Generations(place)
-        self._flags, self._parts = settings, parts
+        self._flags: dict[str, Any] = {**settings}
+        self._parts = parts
         resolved = resolve_settings(place, remembered(place, generations), **settings)
         if sealed:
             open_engine_relay(resolved)
@@ -154,6 +166,26 @@ class Library(View):
 
         With `renew_contexts`, also recompute what distinguishes each document from the others.
         """
+        return self._index(paths, (), renew_contexts, progress)
+
+    def add(self, text: str, *, name: str, tags: Sequence[str] = (), progress: OnProgress = ignore) -> IndexReport:
+        """Index a text that is no file under a name; a text that has this name is replaced.
+
+        It is read as Markdown, and cited by its name. It is kept as a file in the folder beside the library that ends
+        in `-texts`, and stays in the library until it is removed, as `library.remove(names=[name])` does.
+        """
+        path = write_text(self.folder, name, text, tags)
+        report = self._index([path.parent], [path], renew_contexts=False, progress=progress)
+        for skipped in report.skipped:
+            if skipped.path == path:
+                path.unlink()
+                raise LibraryError(f"The text {name!r} was not added: {skipped.reason}.")
+        return report
+
+    def _index(
+        self, paths: Iterable[Path | str], again: Iterable[Path], renew_contexts: bool, progress: OnProgress
+    ) -> IndexReport:
+        """Bring the library up to date; paths to index `again` may have been removed."""
         with locked_store(self.folder, create=True) as store:
             # Before the models, so a mistyped path is reported first.
             roots = roots_to_index(store, paths, self._parts.disk)
@@ -163,7 +195,7 @@ class Library(View):
             store.remember(index_settings(self.settings, *find_for_index(self.settings)))
             self._forget_remembered_flags()
             store.add_roots(roots)
-            include(store, roots)
+            include(store, [*roots, *again])
             report = indexer.run(roots, renew_contexts=renew_contexts)
             if not is_unfinished(store, self._shared.indexes.live()):
                 if erasing(store):
@@ -200,11 +232,21 @@ class Library(View):
             ocr_engine=self._parts.ocr_engine,
         )
 
-    def remove(self, paths: Iterable[Path | str], *, erase: bool = False, dry_run: bool = False) -> Removal:
+    def remove(
+        self,
+        paths: Iterable[Path | str] = (),
+        *,
+        names: Iterable[str] = (),
+        erase: bool = False,
+        dry_run: bool = False,
+    ) -> Removal:
         """Remove documents, or all documents below a folder, and publish an index without them; no model is needed.
+
+        `names` are those of texts that were added; they are deleted, unlike files, which stay where they are.
 
         With `erase` no trace of them stays in any file of the library, neither contexts nor vectors.
         """
+        paths = [*paths, *(text_file(self.folder, name) for name in names)]
         with locked_store(self.folder) as store:
             removal = find_documents(store, paths, erase=erase, disk=self._parts.disk)
             if not dry_run:
@@ -243,6 +285,20 @@ class Library(View):
             with closing(Store(self.folder, write=True)) as store:
                 store.remember(settings)
                 return done + repair_index(store, self._shared.indexes, self._indexer(store, progress))
+
+    def ask_stream(
+        self,
+        question: str,
+        *,
+        filters: Filters | FilterFields = EVERYTHING,
+        passages: int | None = None,
+        strict: bool = True,
+        anyway: bool = False,
+        earlier: Sequence[Turn] = (),
+    ) -> "AnswerStream":
+        """Answer a question like `ask`: iterate over the pieces of text as they are written, then take the `answer`."""
+        options = AskOptions(passages=passages, filters=as_filters(filters), strict=strict, anyway=anyway)
+        return AnswerStream(partial(self.ask, question, options, earlier=earlier))
 
     def roots(self) -> list[Root]:
         """Return the folders and files that were given to index() and not removed since."""
@@ -309,3 +365,35 @@ class Library(View):
         if self._has_store:
             with self.reading() as store:
                 forget_missing(store, self._shared.indexes, history)
+
+
+class AnswerStream:
+    """The pieces of an answer's text as they are written, by a thread of its own, and then the `answer`.
+
+    A piece that `replaces` stands in the place of all text before it: a sentence that nothing supports was struck. Who
+    stops iterating stops the model.
+    """
+
+    def __init__(self, ask: Callable[..., Answer]) -> None:
+        self._ask = ask
+        self._answer: Answer | None = None
+
+    def __iter__(self) -> Iterator[Written]:
+        pieces, stopped = SimpleQueue[Written | None](), Event()
+        with ThreadPoolExecutor(1) as thread:
+            asked = thread.submit(self._ask, on_text=pieces.put, stop=stopped.is_set)
+            asked.add_done_callback(lambda _asked: pieces.put(None))
+            try:
+                yield from iter(pieces.get, None)
+            finally:
+                stopped.set()
+        self._answer = asked.result()
+
+    @property
+    def answer(self) -> Answer:
+        """Return the answer, once it is complete."""
+        if self._answer is None:
+            for _piece in self:
+                pass
+        assert self._answer is not None
+        return self._answer

@@ -161,6 +161,14 @@ class DocumentFacts:
     tags: tuple[str, ...]
 
 
+_SHOWN_CHARACTERS = 60  # of a text, where a record is shown in one line
+
+
+def _beginning(text: str) -> str:
+    line = " ".join(text.split())
+    return repr(line if len(line) <= _SHOWN_CHARACTERS else f"{line[:_SHOWN_CHARACTERS]}...")
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """The rank (from 1) and score that one ranked list gave to a passage."""
@@ -170,7 +178,7 @@ class Hit:
     score: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Passage:
     """A chunk that was found, or several adjacent ones, with its rank in each list.
 
@@ -207,6 +215,9 @@ class Passage:
     ocr: float | None = None
     newest: str = ""
     best: tuple[int, int] = (0, 0)
+
+    def __repr__(self) -> str:
+        return f"<Passage {self.location} {_beginning(self.text)} score {self.score:.3g}>"
 
     @property
     def context(self) -> str:
@@ -302,7 +313,7 @@ class FoundPlace:
     occurrences: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Found:
     """What was found in all documents for a question that counts or lists.
 
@@ -318,6 +329,9 @@ class Found:
     complete: bool = True
     by_document: bool = True
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Found {self.count} that {self.rule}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +366,7 @@ class Correction:
 Outcome = Literal["answered", "quoted", "refused"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Answer:
     """What came of a question.
 
@@ -390,6 +404,20 @@ class Answer:
     versions: tuple[VersionValue, ...] = ()
     corrections: tuple[Correction, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Answer {self.outcome} {_beginning(self.text)} citations {len(self.citations)}>"
+
+    def _repr_html_(self) -> str:
+        """Show the answer with what it cites in a notebook; nothing of a text acts as HTML."""
+        from html import escape  # only for notebooks
+
+        shown = "".join(
+            f'<li value="{one.number}">{escape(one.passage.location)}'
+            f"<blockquote>{escape(one.passage.text)}</blockquote></li>"
+            for one in self.citations
+        )
+        return f'<div style="white-space: pre-wrap">{escape(self.text)}<ol>{shown}</ol></div>'
+
     @property
     def answered(self) -> bool:
         """Return whether an answer was given, not only a quotation."""
@@ -402,6 +430,10 @@ class Written:
 
     text: str
     replaces: bool = False
+
+    def __str__(self) -> str:
+        """Return the text."""
+        return self.text
 
 
 @dataclass(frozen=True, slots=True)

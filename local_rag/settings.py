@@ -1,13 +1,12 @@
 """The settings of a library, resolved once from flags, environment variables, its settings file and defaults."""
 
-import difflib
 import os
 import tomllib
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated, Any, TypedDict
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import (
@@ -19,7 +18,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from local_rag.errors import LibraryError
+from local_rag.errors import LibraryError, nearest
 from local_rag.files import SETTINGS_FILE
 from local_rag.model_records import InstalledModel
 from local_rag.records import Chunker, ContextMode
@@ -219,6 +218,41 @@ class Settings(BaseSettings):
         )
 
 
+class SettingFields(TypedDict, total=False):
+    """The settings as keywords, for editors; None stands for a setting that is not given."""
+
+    profile: str | None
+    context_model: str | None
+    answer_model: str | None
+    answer_hosts: str | Sequence[str] | None
+    embed_model: str | None
+    rerank_model: str | None
+    gpu_layers: int | None
+    context: str | None  # a ContextMode, or one of its former names
+    context_minutes: float | None
+    chunker: Chunker | None
+    chunk_tokens: int | None
+    overlap: int | None
+    dense_weight: float | None
+    keyword_weight: float | None
+    rrf_k: int | None
+    pool: int | None
+    rerank_candidates: int | None
+    rerank_seconds: float | None
+    all_candidates: int | None
+    find_passages: int | None
+    no_versions: str | Sequence[str] | None
+    passages: int | None
+    answer_cache: bool | None
+    history: bool | None
+    usage_counts: bool | None
+    audit_log: bool | None
+    idle_seconds: float | None
+    cluster: Mapping[str, Any] | None
+    search_engine: Mapping[str, Any] | None
+    publish_seconds: float | None
+
+
 def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyType({}), **flags: Any) -> Settings:
     """Resolve the settings of a library; a flag that is None was not given.
 
@@ -318,8 +352,7 @@ def _refuse_unknown(path: Path) -> None:
 def _require_known(path: Path, names: Iterable[str], known: Collection[str]) -> None:
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else "see the list in docs/settings.md."
+            hint = nearest(name, known) or "see the list in docs/settings.md."
             raise LibraryError(f"{path} contains the unknown setting {name!r}; {hint}")
 
 

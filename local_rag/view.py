@@ -16,7 +16,7 @@ from local_rag.answering.answerer import Answerer, AnswerModel
 from local_rag.answering.pipeline import AnswerPipeline, Telling, answer_of
 from local_rag.answering.probability import valid
 from local_rag.answering.version_remarks import name_versions
-from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, Filters, Turn
+from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
 from local_rag.catalogue.contents import (
     Contents,
     IndexedDocument,
@@ -116,14 +116,14 @@ class View:
             return collect_status(store, self._shared.indexes, self.settings, self._shared.disk)
 
     def documents(
-        self, *, filters: Filters = EVERYTHING, after: str = "", most: int | None = None
+        self, *, filters: Filters | FilterFields = EVERYTHING, after: str = "", most: int | None = None
     ) -> list[ListedDocument]:
         """Return the documents that match the filters: what each is about, its state, dates and size.
 
         They are ordered by path: the first `most` whose path comes after `after`, or all.
         """
         with self.reading() as store:
-            return list_documents(store, self._shared.indexes, filters, after=after, most=most)
+            return list_documents(store, self._shared.indexes, as_filters(filters), after=after, most=most)
 
     def document(self, document_id: int, *, with_text: bool = True) -> WholeDocument:
         """Return a document as it was indexed, or without its text and passages what is known of its file.
@@ -233,7 +233,7 @@ class View:
         self,
         question: str,
         *,
-        filters: Filters = EVERYTHING,
+        filters: Filters | FilterFields = EVERYTHING,
         most: int = 0,
         progress: OnProgress = ignore,
         stop: Callable[[], bool] = never,
@@ -244,7 +244,7 @@ class View:
         subject, and those near it are read sentence by sentence, or the `most` nearest of them; once `stop` returns
         True, the result is what was found until then.
         """
-        asked = any_question(question)
+        asked, filters = any_question(question), as_filters(filters)
         if asked.rule == "names":
             if found := self._find_names(question, asked, filters):
                 return found
@@ -273,17 +273,31 @@ class View:
                 found = find_meaning(question, asked, searcher, store, versions, filters, stop=stop, **how)
             return self._told(found, store, seen)
 
-    def families(self, *, filters: Filters = EVERYTHING) -> list[tuple[Version, ...]]:
+    def families(self, *, filters: Filters | FilterFields = EVERYTHING) -> list[tuple[Version, ...]]:
         """Return the documents that are versions of each other, newest first; one of them must pass the filters."""
         with self.reading() as store:
-            passes, facts = document_filter(filters, store.roots()), {one.id: one for one in store.facts()}
+            passes, facts = document_filter(as_filters(filters), store.roots()), {one.id: one for one in store.facts()}
             families = Versions(store, self.settings.no_versions).families()
             return [family for family in families if any(passes(facts[version.id]) for version in family)]
 
-    def search(self, question: str, *, top: int | None = None, every: bool = False, **how: Any) -> list[Passage]:
-        """Return the best passages for a question, best first; see `Searcher.trace` for `how`."""
+    def search(
+        self,
+        question: str,
+        *,
+        top: int | None = None,
+        filters: Filters | FilterFields = EVERYTHING,
+        rerank: bool = True,
+        every: bool = False,
+        min_score: float | None = None,
+    ) -> list[Passage]:
+        """Return the best passages for a question, best first: `top`, or as many as the setting `passages` says.
+
+        `rerank` uses the reader, where the profile has one. With `every`, many more candidates are searched, and all
+        that are not weak returned. With `min_score`, passages with a lower score by the reader are left out.
+        """
         top = top or (self.settings.all_candidates if every else self.settings.passages)
-        return self.trace(question, top=top, every=every, **how).passages
+        how = {"filters": as_filters(filters), "rerank": rerank, "every": every, "min_score": min_score}
+        return self.trace(question, top=top, **how).passages
 
     def trace(self, question: str, *, top: int, **how: Any) -> Trace:
         """Search, and record the ranking and the time of every stage; see `Searcher.trace` for `how`."""
@@ -301,8 +315,13 @@ class View:
     def ask(
         self,
         question: str,
-        options: AskOptions = DEFAULT_OPTIONS,
+        options: AskOptions | None = None,
         *,
+        filters: Filters | FilterFields = EVERYTHING,
+        passages: int | None = None,
+        rerank: bool = True,
+        strict: bool = True,
+        anyway: bool = False,
         earlier: Sequence[Turn] = (),
         on_text: Callable[[Written], None] = ignore,
         on_passages: Callable[[Sequence[Passage]], None] = ignore,
@@ -314,11 +333,19 @@ class View:
 
         A question that counts or lists is answered by code over all documents, which reports its `progress`.
 
+        `passages` is how many of the best passages the model is shown whole; with None it is shown the best parts of
+        several. `rerank` uses the reader, where the profile has one. `strict` quotes instead of giving an answer with a
+        number or name that its quotation lacks. `anyway` answers even if the answer is doubtful. All of them may be
+        given as `options` instead.
+
         The search for a follow-up also uses the questions of the `earlier` turns. `on_passages` receives the passages
         found, and `on_text` the text of the answer as it is written. `stop` is called between the stages of the search
         and the operations of the model; when it returns True, the answer ends with StoppedError. status() counts the
         question if `counted`.
         """
+        options = options or AskOptions(
+            passages=passages, rerank=rerank, filters=as_filters(filters), strict=strict, anyway=anyway
+        )
         with self._shared.one_at_a_time:
             show = Telling(on_text)
             answer = self._answer_by_code(question, options, progress, stop)

@@ -10,6 +10,7 @@ from local_rag.errors import LibraryError
 from local_rag.files import LOCAL_DISK, Disk, as_listed, folder_bytes
 from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Indexes
+from local_rag.indexing.added_texts import delete_texts
 from local_rag.maintenance.erase import (
     count_missing,
     delete_files,
@@ -96,6 +97,8 @@ def find_documents(
 def remove(store: Store, indexes: Indexes, removal: Removal, *, erase: bool = False) -> None:
     """Remove documents, publish an index without them if there is an index, then delete their text.
 
+    Added texts are deleted with their files.
+
     With `erase`, nothing of them is left in any file. An erasure that was killed is finished too.
     """
     if live := indexes.live():
@@ -108,6 +111,7 @@ def remove(store: Store, indexes: Indexes, removal: Removal, *, erase: bool = Fa
         begin_erasing(store, removal.documents, removal.named, hashes, removal.roots)
     else:
         store.remove(removal.documents, removal.roots, removal.excluded)
+    delete_texts(store.folder, {one.path for one in removal.documents}.union(map(str, removal.named)))
     publish_without(store, indexes, {one.path for one in removal.documents})
     if erase or (erasing(store) and not is_unfinished(store, indexes.live())):
         finish_erasing(store, indexes)
