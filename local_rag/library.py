@@ -16,9 +16,7 @@ from local_rag.answering.prompt import source_text
 from local_rag.answering.selection import shown_of
 from local_rag.asking import EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
 from local_rag.catalogue.file_states import FileStates
-from local_rag.cluster.engines.engine_choice import indexes_of
-from local_rag.cluster.hosts import network_of
-from local_rag.cluster.workers.ray_workers import workers_of
+from local_rag.cluster.on_request import indexes_of, network_of, workers_of
 from local_rag.conversation import Conversation
 from local_rag.errors import LibraryError, require_known
 from local_rag.files import DEFAULT_FOLDER, LOCAL_DISK, Disk

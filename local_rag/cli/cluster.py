@@ -9,8 +9,8 @@ import click
 
 from local_rag.cli.options import ClusterCommand, Group, json_option, library_options, open_library
 from local_rag.cli.progress import IndexProgress
-from local_rag.cluster.engines.engine_choice import check_engine
 from local_rag.cluster.hosts import head_of
+from local_rag.cluster.on_request import check_engine
 from local_rag.cluster.workers.launch import Started, commands_for_others, join, start_head
 from local_rag.cluster.workers.launch import stop as stop_here
 from local_rag.cluster.workers.ray_workers import Machine, compare_machines

@@ -80,7 +80,7 @@ def allowed_network(folder: Path) -> Network | Cluster:
     if not named and not (folder / SETTINGS_FILE).exists():
         return Network.NONE
     # Imported here because most commands do not need to read settings at this point.
-    from local_rag.cluster.hosts import network_of
+    from local_rag.cluster.on_request import network_of
     from local_rag.settings import resolve_settings
 
     return network_of(resolve_settings(folder))

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from local_rag.errors import ClusterError
-from local_rag.offline import Cluster, Network
-from local_rag.settings import Settings
 
 _PORT = 6379
 # What a cluster may use; 100.64.0.0/10 is shared by the customers of one provider, or by the machines of an overlay.
@@ -94,12 +92,3 @@ def private_addresses(host: str) -> frozenset[str]:
                 "private address."
             )
     return frozenset(found)
-
-
-def network_of(settings: Settings) -> Network | Cluster:
-    """Return what a command may reach under these settings: nothing, or the hosts in them."""
-    named = [head_of(settings.cluster.address)[0]] if settings.cluster.address else []
-    named += [engine_of(settings.search_engine.address).host] if settings.search_engine.address else []
-    if not named:
-        return Network.NONE
-    return Cluster(frozenset(named).union(*map(private_addresses, named)))

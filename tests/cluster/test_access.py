@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import pytest
 
 from local_rag.cluster.engines.client import AlreadyThereError, Client, EngineAwayError
-from local_rag.cluster.engines.engine_choice import indexes_of
 from local_rag.cluster.hosts import engine_of, private_addresses
+from local_rag.cluster.on_request import indexes_of
 from local_rag.errors import ClusterError
 from local_rag.index.generations import Generations
 from local_rag.settings import SearchEngineSettings, resolve_settings

@@ -16,10 +16,10 @@ import pytest
 
 from local_rag.asking import Filters
 from local_rag.cluster.engines.client import Client, EngineAwayError
-from local_rag.cluster.engines.engine_choice import indexes_of
 from local_rag.cluster.engines.qdrant_index import Place
 from local_rag.cluster.engines.qdrant_indexes import QdrantIndexes
 from local_rag.cluster.hosts import engine_of
+from local_rag.cluster.on_request import indexes_of
 from local_rag.errors import ClusterError
 from local_rag.index.generations import Generations
 from local_rag.indexing.vectors import embedder_identity

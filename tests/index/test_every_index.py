@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from local_rag.asking import Filters
-from local_rag.cluster.engines.engine_choice import ENGINES
+from local_rag.cluster.on_request import ENGINES
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Allowed, AllowedDocuments, Index, Indexes
 from local_rag.records import Chunk, DocumentFacts, RowKind, StoredChunk

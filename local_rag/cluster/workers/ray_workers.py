@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Generator as Stream
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from local_rag.cluster.workers.ray_pool import RayWorkerPool, differences
 from local_rag.errors import ClusterError, ReadError
 from local_rag.files import FileStamp
 from local_rag.indexing.situating_prompts import ContextJob
-from local_rag.indexing.workers import EmbeddingJob, OnNote, OpenEngine, Workers, WrittenContext
+from local_rag.indexing.workers import EmbeddingJob, OnNote, OpenEngine, WrittenContext
 from local_rag.llama.generator import Counts, never
 from local_rag.llama.load import load_embedder
 from local_rag.llama.models_in_use import open_engine
@@ -42,11 +41,6 @@ _FEWEST_CHUNKS, _MOST_CHUNKS = 64, 256
 _EMBED_CHUNKS = 256
 _FILES, _FILE_BYTES = 16, 4 * 2**20
 _LONGEST_READING = 6 * 3600.0
-
-
-def workers_of(settings: Settings, local: Callable[..., Workers]) -> Callable[..., Workers]:
-    """Return what makes the workers: those of the cluster if the settings name one, else the local ones."""
-    return partial(RayWorkers, settings.cluster.address) if settings.cluster.address else local
 
 
 class RayWorkers:
