@@ -37,16 +37,9 @@ _REHEARSED = 200 * 1024**2  # for what the self-test writes, and the installer's
 _UNPACKS_TO = 4  # the unpacked size of an interpreter, in sizes of its archive
 # llama.cpp's names of processor features and Linux's.
 _FEATURES = {
-    "SSE3": "pni",
-    "SSSE3": "ssse3",
-    "AVX": "avx",
-    "AVX2": "avx2",
-    "FMA": "fma",
-    "F16C": "f16c",
-    "BMI2": "bmi2",
+    **{name: name.lower() for name in ("SSSE3", "AVX", "AVX2", "FMA", "F16C", "BMI2", "AVX512_VNNI", "AVX512_BF16")},
+    **{"SSE3": "pni", "AVX512": "avx512f", "AVX512_VBMI": "avx512vbmi"},
 }
-_FEATURES |= {"AVX512": "avx512f", "AVX512_VBMI": "avx512vbmi", "AVX512_VNNI": "avx512_vnni"}
-_FEATURES |= {"AVX512_BF16": "avx512_bf16"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

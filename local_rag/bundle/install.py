@@ -144,9 +144,8 @@ class _Unpacking:
         needed = _SPARE + (0 if self._is_installed else int(self._manifest["unpacked_bytes"]))
         needed += sum(one["bytes"] for one in self._manifest["members"] if self._is_wanted(one))
         if (found := self._free(self._prefix)) < needed:
-            text = f"The installation needs {needed / 1e6:,.0f} MB in {self._prefix}"
-            text = f"{text}, but only {found / 1e6:,.0f} MB are free"
-            raise BundleError("disk", f"{text}; free some space or choose another folder with --prefix.")
+            text = f"The installation needs {needed / 1e6:,.0f} MB in {self._prefix}, but only {found / 1e6:,.0f} MB"
+            raise BundleError("disk", f"{text} are free; free some space or choose another folder with --prefix.")
 
     def _is_wanted(self, member: dict[str, Any]) -> bool:
         if member["kind"] == "model":
@@ -270,9 +269,8 @@ def _finish(manifest: dict[str, Any], prefix: Path, staging: Path, final: Path, 
     python = manifest["platform"]["python"]
     base = Path(os.path.realpath(getattr(sys, "_base_executable", sys.executable)))
     if manifest["platform"].get("interpreter"):
-        found = sorted(staging.glob(f"python/bin/python{python}")) + sorted(
-            staging.glob(f"python/*/bin/python{python}")
-        )
+        program = f"bin/python{python}"
+        found = [*staging.glob(f"python/{program}"), *sorted(staging.glob(f"python/*/{program}"))]
         if not found:
             text = f"The interpreter's archive does not contain python{python}"
             raise BundleError("platform", f"{text}; pack the bundle with another one.")
@@ -288,15 +286,11 @@ def _finish(manifest: dict[str, Any], prefix: Path, staging: Path, final: Path, 
     layout.write_program(staging / "bin" / "local-rag", text)
     records = sorted((staging / "lib" / f"python{python}" / "site-packages").glob("*.dist-info/RECORD"))
     receipt = {
-        "id": manifest["id"],
-        "version": manifest["version"],
-        "commit": manifest["commit"],
-        "profile": manifest["profile"],
+        **{name: manifest[name] for name in ("id", "version", "commit", "profile", "left_out")},
         "prefix": str(prefix),
         "bundle": str(checked["bundle"]),
         "signature": checked["signature"],
         "python": str(base),
-        "left_out": manifest["left_out"],
         "packages": {path.parent.name: layout.sha256(path) for path in records},
     }
     (staging / layout.RECEIPT).write_text(json.dumps(receipt, indent=1, sort_keys=True))
@@ -311,10 +305,8 @@ def _self_test(version: Path, prefix: Path, manifest: dict[str, Any]) -> dict[st
     try:
         result = dict(json.loads(done.stdout))
     except ValueError:
-        result = {
-            "ok": False,
-            "problem": (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1],
-        }
+        last = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+        result = {"ok": False, "problem": last}
     if not result["ok"]:
         raise BundleError("self-test", f"The new version does not work on this machine: {result['problem']}")
     return result

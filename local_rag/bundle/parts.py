@@ -93,18 +93,6 @@ def tar_header(path: str, size: int, kind: bytes = b"0") -> bytes:
         before = tar_header("path", len(record), b"x") + record + bytes(-len(record) % BLOCK)
         name = name[-_LONGEST_NAME:].lstrip(b"/")
     digits = b"%011o\0" % size if size < _LARGEST_OCTAL else b"\x80" + size.to_bytes(11, "big")
-    fields = [name.ljust(100, b"\0"), b"0000644\0", b"0000000\0", b"0000000\0", digits, b"%011o\0" % 0]
-    fields += [
-        b" " * 8,
-        kind,
-        bytes(100),
-        b"ustar\0",
-        b"00",
-        bytes(64),
-        b"0000000\0",
-        b"0000000\0",
-        bytes(155),
-        bytes(12),
-    ]
-    header = b"".join(fields)
+    begin = [name.ljust(100, b"\0"), b"0000644\0", b"0000000\0" * 2, digits, b"%011o\0" % 0, b" " * 8]
+    header = b"".join([*begin, kind, bytes(100), b"ustar\0", b"00", bytes(64), b"0000000\0" * 2, bytes(167)])
     return before + header[:148] + b"%06o\0 " % sum(header) + header[156:]

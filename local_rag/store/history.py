@@ -157,11 +157,7 @@ class History:
 
     def _goes_on(self, conversation: str | None, epoch: int) -> bool:
         """Say within a transaction whether an answer to a question of this epoch may be kept."""
-        if self.epoch() != epoch:
-            return False
-        known = "SELECT 1 FROM conversations WHERE id = ? AND person = ?"
-        values = conversation, self._person
-        return conversation is None or self._connection.execute(known, values).fetchone() is not None
+        return self.epoch() == epoch and (conversation is None or self.holds(conversation))
 
     def holds(self, conversation: str) -> bool:
         """Say whether there is such a conversation."""
@@ -200,7 +196,7 @@ class History:
         )
         rows = self._rows(f"{query} ORDER BY turns.id", conversation, self._person)
         if not rows:
-            raise MissingError(f"There is no conversation {conversation[:40]}; it may have been forgotten.")
+            raise _no_conversation(conversation)
         return [
             KeptTurn(key, asked, question, read_answer(whole) or Answer(question, text, "answered"), found, opens == 1)  # type: ignore[arg-type]
             for key, asked, question, text, whole, found, opens in rows
@@ -285,14 +281,14 @@ class History:
         with self._transaction() as connection:
             update = "UPDATE conversations SET title = ? WHERE id = ? AND person = ?"
             if not connection.execute(update, (title, conversation, self._person)).rowcount:
-                raise MissingError(f"There is no conversation {conversation[:40]}; it may have been forgotten.")
+                raise _no_conversation(conversation)
 
     def forget(self, conversation: str) -> None:
         """Delete a conversation and all cached answers, leaving nothing of it; raise MissingError if there is none."""
         with self._transaction() as connection:
             delete = "DELETE FROM conversations WHERE id = ? AND person = ?"
             if not connection.execute(delete, (conversation, self._person)).rowcount:
-                raise MissingError(f"There is no conversation {conversation[:40]}; it may have been forgotten.")
+                raise _no_conversation(conversation)
             connection.execute("DELETE FROM cached")
         self._vacuum()
 
@@ -395,6 +391,10 @@ def read_answer(whole: object) -> Answer | None:
     except ValueError:
         return None
     return answer
+
+
+def _no_conversation(identifier: str) -> MissingError:
+    return MissingError(f"There is no conversation {identifier[:40]}; it may have been forgotten.")
 
 
 def _quoted(answer: Answer) -> set[tuple[str, str]]:

@@ -34,10 +34,10 @@ def salvage(folder: Path) -> dict[str, int]:
             # The file cannot hold more rows: a key alone takes 64 bytes.
             most_rows = sum(path.stat().st_size for path in folder.glob(f"{STORE_FILE}*")) // 64
             counts = {
-                "roots": _copy_paths(source, target, "roots"),
-                "excluded": _copy_paths(source, target, "excluded"),
-                "distinctions": _copy_distinctions(source, target),
-                "erasing": _copy_erasing(source, target),
+                "roots": _copy_texts(source, target, "roots", "path"),
+                "excluded": _copy_texts(source, target, "excluded", "path"),
+                "distinctions": _copy_texts(source, target, "distinctions", "content_key", "distinction", checked=1),
+                "erasing": _copy_texts(source, target, "erasing", "path", "sha256"),
                 "contexts": _copy_contexts(source, target),
                 "vectors": _copy_vectors(source, target, most_rows),
             }
@@ -75,26 +75,17 @@ def _copy_library_id(source: sqlite3.Connection, target: sqlite3.Connection) -> 
             target.execute("UPDATE library SET id = CAST(? AS TEXT)", rows[0])
 
 
-def _copy_paths(source: sqlite3.Connection, target: sqlite3.Connection, table: str) -> int:
-    select = f"SELECT rowid, path FROM {table} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"  # noqa: S608  a constant
-    rows = [(path,) for _, path in _read(source, select, 2**32) if _is_text(path)]
-    target.executemany(f"INSERT OR IGNORE INTO {table} (path) VALUES (CAST(? AS TEXT))", rows)  # noqa: S608
-    return len(rows)
-
-
-def _copy_distinctions(source: sqlite3.Connection, target: sqlite3.Connection) -> int:
-    select = (
-        "SELECT rowid, content_key, distinction, checksum FROM distinctions WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
-    )
-    rows = [row[1:] for row in _read(source, select, 2**32) if _is_text(*row[1:3]) and row[3] == crc32(row[2])]
-    target.executemany("INSERT OR IGNORE INTO distinctions VALUES (CAST(? AS TEXT), CAST(? AS TEXT), ?)", rows)
-    return len(rows)
-
-
-def _copy_erasing(source: sqlite3.Connection, target: sqlite3.Connection) -> int:
-    select = "SELECT rowid, path, sha256 FROM erasing WHERE rowid BETWEEN ? AND ? ORDER BY rowid"
-    rows = [row[1:] for row in _read(source, select, 2**32) if _is_text(*row[1:])]
-    target.executemany("INSERT OR IGNORE INTO erasing VALUES (CAST(? AS TEXT), CAST(? AS TEXT))", rows)
+def _copy_texts(
+    source: sqlite3.Connection, target: sqlite3.Connection, table: str, *columns: str, checked: int | None = None
+) -> int:
+    """Copy columns of text of the readable rows of a table, if its checksum fits the one with the number `checked`."""
+    chosen = columns if checked is None else (*columns, "checksum")
+    # Names of tables and columns are constants.
+    select = f"SELECT rowid, {', '.join(chosen)} FROM {table} WHERE rowid BETWEEN ? AND ? ORDER BY rowid"  # noqa: S608
+    rows = [row[1:] for row in _read(source, select, 2**32) if _is_text(*row[1 : len(columns) + 1])]
+    rows = [row for row in rows if checked is None or row[-1] == crc32(row[checked])]
+    marks = ", ".join("?" if name == "checksum" else "CAST(? AS TEXT)" for name in chosen)
+    target.executemany(f"INSERT OR IGNORE INTO {table} ({', '.join(chosen)}) VALUES ({marks})", rows)  # noqa: S608
     return len(rows)
 
 

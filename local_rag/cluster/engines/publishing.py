@@ -206,22 +206,13 @@ class Publish:
 
     def _write_differences(self, live: QdrantIndex, new: Place) -> None:
         """Write how counts of tokens differ from before; add earlier differences to some buckets, or to all."""
-        pieces = [
-            rows[first : first + _DIFFERENCES]
-            for rows in self._tally.sums()
-            for first in range(0, len(rows), _DIFFERENCES)
-        ]
-        upsert(
-            self._client,
-            new.facts,
-            (
-                self._point(
-                    point_id("difference", new.number, number),
-                    {"kind": "difference", "since": new.number, **payload_of_counts(rows)},
-                )
-                for number, rows in enumerate(pieces)
-            ),
+        pieces = [piece for rows in self._tally.sums() for piece in _batches(rows, _DIFFERENCES)]
+        about = {"kind": "difference", "since": new.number}
+        differences = (
+            self._point(point_id("difference", new.number, number), {**about, **payload_of_counts(rows)})
+            for number, rows in enumerate(pieces)
         )
+        upsert(self._client, new.facts, differences)
         since, earlier = live.differences()
         buckets, now = live.about["buckets"], live.place.number
         everything = len(earlier) > buckets * PER_BUCKET
@@ -229,13 +220,9 @@ class Publish:
         turn = [(now * some + one) % buckets for one in range(some)]
         homes = np.array([bucket_of(int(number), buckets) for number in earlier["number"]], dtype=np.int64)
         upsert(self._client, new.facts, self._taken_up(live, turn, since, earlier, homes))
-        models = self._client.models
-        stale = models.Filter(
-            must=[
-                models.FieldCondition(key="kind", match=models.MatchValue(value="difference")),
-                models.FieldCondition(key="since", range=models.Range(lte=now if everything else now - self._in_turn)),
-            ]
-        )
+        models, last = self._client.models, now if everything else now - self._in_turn
+        kind = models.FieldCondition(key="kind", match=models.MatchValue(value="difference"))
+        stale = models.Filter(must=[kind, models.FieldCondition(key="since", range=models.Range(lte=last))])
         self._client.insist("delete", new.facts, models.FilterSelector(filter=stale), wait=True)
 
     def _taken_up(

@@ -47,17 +47,12 @@ class Place:
 
     @property
     def facts(self) -> str:
-        """Return the name of the collection of facts."""
-        return facts_of(self.collection)
+        """Return the name of the collection of facts that belongs to it."""
+        return f"{self.collection}_facts"
 
     def holds(self, payload: Mapping[str, Any]) -> bool:
         """Return whether a point belongs to this generation."""
         return bool(payload["since"] <= self.number < payload.get("until", self.number + 1))
-
-
-def facts_of(collection: str) -> str:
-    """Return the name of the collection of facts that belongs to a collection of chunks."""
-    return f"{collection}_facts"
 
 
 def point_id(*names: object) -> str:

@@ -38,11 +38,8 @@ def differences(own: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
     """Describe the facts in which a machine differs from this one."""
     if "answer" in found:
         return [found["answer"]]
-    return [
-        f"{name} {found.get(name, 'missing')} instead of {value}"
-        for name, value in own.items()
-        if found.get(name) != value
-    ]
+    wrong = {name: value for name, value in own.items() if found.get(name) != value}
+    return [f"{name} {found.get(name, 'missing')} instead of {value}" for name, value in wrong.items()]
 
 
 class RayWorkerPool:
@@ -106,13 +103,9 @@ class RayWorkerPool:
 
     def _start(self, node: Node, number: int) -> Any:
         at = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(node.id, soft=False)
-        kind = self._ray.remote(Worker).options(
-            num_cpus=0,
-            num_gpus=1 if node.gpus else 0,
-            max_restarts=-1,
-            max_task_retries=0,
-            scheduling_strategy=at,
-        )
+        gpus = 1 if node.gpus else 0
+        options = {"num_cpus": 0, "num_gpus": gpus, "max_restarts": -1, "max_task_retries": 0}
+        kind = self._ray.remote(Worker).options(**options, scheduling_strategy=at)
         return kind.remote(self._fitting, number, max(1, node.gpus))
 
     def _facts(self, reference: Any) -> dict[str, str]:
