@@ -7,6 +7,20 @@ from typing import Literal, TypedDict
 
 from local_rag.errors import QuestionError, require_known
 
+MAX_QUESTION = 4000  # characters
+
+
+def require_question(text: str) -> None:
+    """Raise QuestionError for a question that is empty, too long or not UTF-8."""
+    if not text.strip():
+        raise QuestionError("The question is empty.")
+    if len(text) > MAX_QUESTION:
+        raise QuestionError(f"The question is longer than {MAX_QUESTION:,} characters; ask in fewer words.")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.") from None
+
 
 @dataclass(frozen=True, slots=True)
 class Filters:

@@ -13,6 +13,7 @@ from typing import Any, Self, Unpack
 from local_rag.answering.answerer import Answerer, AnswerModel
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
+from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import shown_of
 from local_rag.asking import EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
 from local_rag.catalogue.file_states import FileStates
@@ -312,7 +313,7 @@ class Library(View):
         """Return the most that the model would be shown for a question, and how many tokens; it is not loaded."""
         with self._shared.one_at_a_time:
             pipeline = self.pipeline(earlier=earlier)
-            sources = pipeline.select_most(question, pipeline.find(question))
+            sources = pipeline.select_most(pipeline.find(read_question(question)))
             return shown_of(sources), sum(
                 self._shared.answer_model.count_tokens(source_text(source)) for source in sources
             )

@@ -7,15 +7,15 @@ that show these documents alone, so no method has to leave anything out, and non
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from threading import RLock
-from time import perf_counter
 from typing import Any, TypeVar, cast
 
 from local_rag.answering.answerer import Answerer, AnswerModel
-from local_rag.answering.pipeline import AnswerPipeline, Telling, answer_of
+from local_rag.answering.pipeline import AnswerPipeline, Telling
 from local_rag.answering.probability import valid
-from local_rag.answering.version_remarks import name_versions
+from local_rag.answering.question_parts import read_question
 from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
 from local_rag.catalogue.contents import (
     Contents,
@@ -39,11 +39,13 @@ from local_rag.index.generations import Generations
 from local_rag.index.protocol import Index, Indexes
 from local_rag.llama.generator import never
 from local_rag.models.choice import calibration_of, chosen, find, identity_of
+from local_rag.models.reader import Reader
 from local_rag.records import Answer, Found, Passage, Progress, Written
-from local_rag.retrieval.counting_questions import FindQuestion, any_question, as_words, find_question
-from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words
+from local_rag.retrieval.counting_questions import FindQuestion, any_question, as_words
+from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words, scope_of
 from local_rag.retrieval.filters import Sight, document_filter
 from local_rag.retrieval.live_searcher import LiveSearcher, OpenSearcher, live_index, require_sound
+from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace, search_keywords
 from local_rag.retrieval.version_families import Version, Versions
 from local_rag.settings import Settings
@@ -218,14 +220,15 @@ class View:
 
     def search_keywords(self, question: str, *, top: int, filters: Filters = EVERYTHING) -> list[Passage]:
         """Return the best passages for the words of a question; no model is loaded, and any thread may call it."""
+        asked = Question(question)
         if not self._has_store:
             index = self._live_index()
             passages = index.passages()
             assert passages is not None, "without a store, the search engine holds the passages"
-            return search_keywords(question, index, passages, top=top, filters=filters)
+            return search_keywords(asked, index, passages, top=top, filters=filters)
         with self._reading() as (store, seen):
             index = self._index_of(store, seen)
-            found = search_keywords(question, index, index.passages() or store, top=top, filters=filters)
+            found = search_keywords(asked, index, index.passages() or store, top=top, filters=filters)
             versions = Versions(store, self.settings.no_versions)
             return self._told([versions.marked(passage) for passage in found], store, seen)
 
@@ -244,34 +247,34 @@ class View:
         subject, and those near it are read sentence by sentence, or the `most` nearest of them; once `stop` returns
         True, the result is what was found until then.
         """
-        asked, filters = any_question(question), as_filters(filters)
-        if asked.rule == "names":
-            if found := self._find_names(question, asked, filters):
-                return found
-            asked = replace(asked, rule="meaning", subject=asked.sort or asked.subject, sort="")
-        if asked.rule == "meaning" and not self._knows_relevance:
-            found = self._find(question, as_words(asked), filters, stop)
-            return replace(found, notes=(*found.notes, _NOT_CALIBRATED))
-        return self._find(question, asked, filters, most=most, progress=progress, stop=stop)
-
-    def _find_names(self, question: str, asked: FindQuestion, filters: Filters) -> Found | None:
-        with self._reading() as (store, seen):
-            versions = Versions(store, self.settings.no_versions)
-            found = find_names(question, asked, self._index_of(store, seen), store, versions, filters)
-            return self._told(found, store, seen) if found else None
+        checked, asked, notes = Question(question), any_question(question), tuple[str, ...]()
+        filters = as_filters(filters)
+        how = {"most": most, "progress": progress, "stop": stop}
+        found = self._find(checked, asked, filters, **how) if asked.rule == "names" else None
+        if found is None:
+            if asked.rule == "names":
+                asked = replace(asked, rule="meaning", subject=asked.sort or asked.subject, sort="")
+            if asked.rule == "meaning" and not self._knows_relevance:
+                asked, notes = as_words(asked), (_NOT_CALIBRATED,)
+            found = self._find(checked, asked, filters, **how)
+        assert found is not None, "only names may be those of no document"
+        return self._tell(replace(found, notes=(*found.notes, *notes)))
 
     def _find(
-        self, question: str, asked: FindQuestion, filters: Filters, stop: Callable[[], bool] = never, **how: Any
-    ) -> Found:
+        self, question: Question, asked: FindQuestion, filters: Filters, *, stop: Callable[[], bool], **how: Any
+    ) -> Found | None:
+        """Find what a question asks of all documents; None if it asks for names that none has."""
         with self._reading() as (store, seen):
             versions = Versions(store, self.settings.no_versions)
-            if asked.rule == "words":
-                index = self._index_of(store, seen)
-                return self._told(find_words(question, asked, index, store, versions, filters, stop=stop), store, seen)
-            with self._shared.one_at_a_time:
-                searcher = self._open_searcher().searcher
-                found = find_meaning(question, asked, searcher, store, versions, filters, stop=stop, **how)
-            return self._told(found, store, seen)
+            if asked.rule == "meaning":
+                with self._shared.one_at_a_time:
+                    searcher = self._open_searcher().searcher
+                    scope = scope_of(asked, searcher.index, store, versions, filters)
+                    return find_meaning(question, asked, scope, searcher, stop=stop, **how)
+            scope = scope_of(asked, self._index_of(store, seen), store, versions, filters)
+            if asked.rule == "names":
+                return find_names(question, asked, scope)
+            return find_words(question, asked, scope, stop=stop)
 
     def families(self, *, filters: Filters | FilterFields = EVERYTHING) -> list[tuple[Version, ...]]:
         """Return the documents that are versions of each other, newest first; one of them must pass the filters."""
@@ -301,9 +304,9 @@ class View:
 
     def trace(self, question: str, *, top: int, **how: Any) -> Trace:
         """Search, and record the ranking and the time of every stage; see `Searcher.trace` for `how`."""
-        return self._tell(self._trace(question, top=top, **how))
+        return self._tell(self._trace(Question(question), top=top, **how))
 
-    def _trace(self, question: str, *, top: int, **how: Any) -> Trace:
+    def _trace(self, question: Question, *, top: int, **how: Any) -> Trace:
         with self._shared.one_at_a_time, storage_errors(self.folder):
             while True:
                 opened = self._open_searcher()
@@ -347,15 +350,9 @@ class View:
             passages=passages, rerank=rerank, filters=as_filters(filters), strict=strict, anyway=anyway
         )
         with self._shared.one_at_a_time:
-            show = Telling(on_text)
-            answer = self._answer_by_code(question, options, progress, stop)
-            if answer is None:
-                pipeline = self.pipeline(options, earlier, stop=stop)
-                tell = on_passages if self.is_whole else lambda passages: on_passages(self._tell(passages))
-                answer = pipeline.ask(question, show=show, on_passages=tell)
-                answer = self._tell(self._with_versions(answer, options.filters))
-            else:
-                on_passages(answer.passages)
+            pipeline, show = self.pipeline(options, earlier, progress=progress, stop=stop), Telling(on_text)
+            tell = on_passages if self.is_whole else lambda passages: on_passages(self._tell(passages))
+            answer = self._tell(pipeline.ask(read_question(question), show=show, on_passages=tell))
             show(answer.text)
             if counted and self.settings.retention.counts:
                 count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
@@ -364,66 +361,48 @@ class View:
     def read_ahead(self, question: str, options: AskOptions = DEFAULT_OPTIONS, *, stop: Callable[[], bool]) -> None:
         """Let the model read what it would be shown for a question, until `stop`, so that the answer begins sooner."""
         with self._shared.one_at_a_time, suppress(StoppedError):
-            self.pipeline(options, stop=stop).read_ahead(question)
-
-    def _answer_by_code(
-        self, question: str, options: AskOptions, progress: OnProgress, stop: Callable[[], bool]
-    ) -> Answer | None:
-        """Answer a question that counts or lists; None for another one, or if this library cannot answer it so."""
-        asked = find_question(question)
-        if asked is None or options.anyway or not self._has_store:
-            return None
-        started, most = perf_counter(), self.settings.find_passages
-        if asked.rule == "meaning" and not self._knows_relevance:
-            return None
-        found = self._find(question, asked, options.filters, most=most, progress=progress, stop=stop)
-        if stop():
-            raise StoppedError("The answer was stopped.")
-        return answer_of(found, perf_counter() - started)
-
-    def _with_versions(self, answer: Answer, filters: Filters) -> Answer:
-        """Name what the versions of the quoted documents say, if they say different things."""
-        if not answer.quotes or filters.as_of is not None or not self._has_store:
-            return answer
-        with self.reading() as store:
-            return name_versions(answer, Versions(store, self.settings.no_versions), filters)
+            self.pipeline(options, stop=stop).read_ahead(read_question(question))
 
     def pipeline(
         self,
         options: AskOptions = DEFAULT_OPTIONS,
         earlier: Sequence[Turn] = (),
         *,
+        progress: OnProgress = ignore,
         stop: Callable[[], bool] = never,
     ) -> AnswerPipeline:
         """Return a pipeline that answers questions step by step, for one thread, until `stop` returns true."""
-        top = options.passages or self.settings.passages
-        asked = [turn.question for turn in earlier]
 
-        def check() -> None:
-            if stop():
-                raise StoppedError("The answer was stopped.")
+        def open_reader() -> Reader | None:
+            with storage_errors(self.folder):
+                return self._open_searcher().searcher.reader if options.rerank else None
 
-        def search(part: str, share: int) -> Trace:
-            return self._trace(
-                part,
-                top=top,
+        def search_all(question: Question, asked: FindQuestion) -> Found | None:
+            if not self._has_store or (asked.rule == "meaning" and not self._knows_relevance):
+                return None
+            most = self.settings.find_passages
+            return self._find(question, asked, options.filters, most=most, progress=progress, stop=stop)
+
+        @contextmanager
+        def open_versions() -> Iterator[Versions]:
+            with self.reading() as store:
+                yield Versions(store, self.settings.no_versions)
+
+        return AnswerPipeline(
+            partial(
+                self._trace,
+                top=options.passages or self.settings.passages,
                 rerank=options.rerank,
                 filters=options.filters,
                 of_asked_versions=True,
-                earlier=asked,
-                share=share,
-                check=check,
-            )
-
-        with storage_errors(self.folder):
-            opened = self._open_searcher()
-        return AnswerPipeline(
-            search,
+            ),
             self._open_answerer,
             self._shared.answer_model.count_tokens,
             options,
             earlier=earlier,
-            reader=opened.searcher.reader if options.rerank else None,
+            open_reader=open_reader,
+            search_all=search_all,
+            open_versions=open_versions if self._has_store else None,
             stop=stop,
         )
 

@@ -31,6 +31,7 @@ from local_rag.llama.generator import Generator, Vocabulary
 from local_rag.llama.models_in_use import open_answer_engine
 from local_rag.model_records import PLAIN_FORM, AnswerForm, Calibration, InstalledModel
 from local_rag.records import Answer, Outcome
+from local_rag.retrieval.question import Question
 from local_rag.text.expected_answers import asks_for
 from local_rag.text.tokens import keyword_tokens
 
@@ -87,7 +88,9 @@ class Answerer:
         """The generator, opened at the first use."""
         return self._open_generator()
 
-    def answer_unread(self, question: str, sources: Sequence[Source], *, before: Turn | None = None) -> Answer | None:
+    def answer_unread(
+        self, question: Question, sources: Sequence[Source], *, before: Turn | None = None
+    ) -> Answer | None:
         """Quote or refuse without the generator if no answer from these sources could be probable enough, else None."""
         if self.calibration is None or self.form.refusal:
             return None
@@ -96,7 +99,7 @@ class Answerer:
             return None
         outcome = self._outcome(best, close=self._is_close(_attributor(question, sources, before), sources))
         part = Part("", (), outcome or "refused", probability(best, self.calibration))
-        return compose(question, sources, [part], threshold=self.calibration.answer_from)
+        return compose(question.text, sources, [part], threshold=self.calibration.answer_from)
 
     def _chance(self, signals: Signals) -> float:
         likely = probability(signals, self.calibration)
@@ -104,7 +107,7 @@ class Answerer:
 
     def answer(
         self,
-        question: str,
+        question: Question,
         sources: Sequence[Source],
         *,
         more: Sequence[Callable[[], Sequence[Source]]] = (),
@@ -123,7 +126,7 @@ class Answerer:
         reading = self._read_enough(question, sources, more, before)
         if reading is None:
             nothing = Part("", (), "refused", 0.0 if self.calibration else None)
-            return compose(question, (), [nothing], threshold=threshold)
+            return compose(question.text, (), [nothing], threshold=threshold)
         asking = _Asking(reading, _attributor(question, reading.sources, before), strict, anyway, show)
         parts = list[Part]()
         for number, asked in enumerate(reading.parts):
@@ -138,11 +141,11 @@ class Answerer:
                 parts.append(part)
         if self.form.refusal and parts[0].outcome != "answered":
             parts = parts[1:] if any(part.outcome == "answered" for part in parts) else parts[:1]
-        return compose(question, reading.sources, parts, threshold=threshold, tokens=reading.tokens)
+        return compose(question.text, reading.sources, parts, threshold=threshold, tokens=reading.tokens)
 
     def draft(
         self,
-        question: str,
+        question: Question,
         sources: Sequence[Source],
         *,
         more: Sequence[Callable[[], Sequence[Source]]] = (),
@@ -156,14 +159,14 @@ class Answerer:
         signals, sentences = self._write(reading, 0, attributor, lambda _sentences, _rest: None)
         return Draft(reading.sources, sentences, signals)
 
-    def read_ahead(self, question: str, sources: Sequence[Source]) -> None:
+    def read_ahead(self, question: Question, sources: Sequence[Source]) -> None:
         """Read what an answer reads, so that it begins sooner."""
         if reading := prepare(self.generator, self.form, question, sources):
             self.generator.read(reading.prompts[0].prefix)
 
     def _read_enough(
         self,
-        question: str,
+        question: Question,
         sources: Sequence[Source],
         more: Sequence[Callable[[], Sequence[Source]]],
         before: Turn | None,
@@ -190,7 +193,7 @@ class Answerer:
             if known == "answered" and self.form.refusal:
                 rest = asking.attributor.known_beginning(rest)
                 growing = Part(asked, sentences, "answered", strict=asking.strict, checked=not asking.anyway, rest=rest)
-                asking.show(text_of(reading.sources, [*earlier, growing], question=reading.question))
+                asking.show(text_of(reading.sources, [*earlier, growing], question=reading.question.text))
 
         signals, sentences = self._write(reading, number, asking.attributor, listen)
         said = {one.sentence for part in earlier for one in part.sentences}
@@ -202,7 +205,7 @@ class Answerer:
         part = Part(asked, new, "answered", likely, signals.odds, strict=asking.strict, checked=checked)
         if asking.anyway and new:
             return part
-        given = part.answers(asked or reading.question)
+        given = part.answers(asked or reading.question.text)
         return replace(part, outcome=self._outcome(signals, close=close, given=given) or "refused")
 
     def _write(
@@ -293,8 +296,8 @@ def _may_lack(whole: Part, asked: str) -> bool:
     return asks_for(asked) is None or _lacks(whole, asked)
 
 
-def _attributor(question: str, sources: Sequence[Source], before: Turn | None) -> Attributor:
-    return Attributor(question, sources, before.question if before else "")
+def _attributor(question: Question, sources: Sequence[Source], before: Turn | None) -> Attributor:
+    return Attributor(question.text, sources, before.question if before else "")
 
 
 def _answers(sentences: Sequence[Attribution], sources: Sequence[Source]) -> float | None:

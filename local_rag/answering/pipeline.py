@@ -4,14 +4,13 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Protocol
 
 from local_rag.answering.answerer import Answerer, Draft
-from local_rag.answering.question_parts import split_clauses
+from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import (
     FIRST_TOKENS,
     MORE_TOKENS,
@@ -21,25 +20,20 @@ from local_rag.answering.selection import (
     take_turns,
     whole_sources,
 )
+from local_rag.answering.version_remarks import name_versions
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
 from local_rag.display import found_headline, times
+from local_rag.errors import StoppedError
 from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
 from local_rag.records import Answer, Citation, Correction, Found, Passage, Written, heading_path
+from local_rag.retrieval.counting_questions import FindQuestion
+from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace
+from local_rag.retrieval.version_families import Versions
 
 _SIMILAR = 0.7  # cosine of the word counts of two passages
 _WORD = re.compile(r"\w+")
-
-
-class Search(Protocol):
-    """Search for a question or a part of it.
-
-    `share` is the number of searches that share the cost of one.
-    """
-
-    def __call__(self, question: str, share: int, /) -> Trace:
-        """Return the result of the search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,33 +43,38 @@ class Candidates:
     `question` is the question as it was searched, with the `corrections` of words that stand in no document.
     """
 
+    question: Question
     lists: Sequence[Sequence[Passage]]
     before: Turn | None = None
-    question: str = ""
     corrections: tuple[Correction, ...] = ()
 
 
 class AnswerPipeline:
     """Answer questions with a search and a model, which is opened only when it is needed.
 
-    `earlier` are the turns that a question may follow. `count_tokens` counts those of the answer model, without its
-    weights. Without a `reader`, words and the order of passages choose what is shown. All that the model generates ends
-    with StoppedError once `stop` returns true.
+    `search` finds the passages of a question or of a part of it, like `Searcher.trace`. `search_all` finds what all
+    documents hold for a question that counts or lists; it returns None where that cannot be told. `open_versions` opens
+    the versions of documents; without it, none are named. `earlier` are the turns that a question may follow.
+    `count_tokens` counts those of the answer model, without its weights. Without a reader, words and the order of
+    passages choose what is shown. All that takes long ends with StoppedError once `stop` returns true.
     """
 
     def __init__(
         self,
-        search: Search,
+        search: Callable[..., Trace],
         open_answerer: Callable[[], Answerer],
         count_tokens: Callable[[str], int],
         options: AskOptions = DEFAULT_OPTIONS,
         *,
         earlier: Sequence[Turn] = (),
-        reader: Reader | None = None,
+        open_reader: Callable[[], Reader | None] = lambda: None,
+        search_all: Callable[[Question, FindQuestion], Found | None] = lambda _question, _asked: None,
+        open_versions: Callable[[], AbstractContextManager[Versions]] | None = None,
         stop: Callable[[], bool] = never,
     ) -> None:
         self._search, self._open_answerer, self._options, self._earlier = search, open_answerer, options, earlier
-        self._count_tokens, self._reader, self._stop = count_tokens, reader, stop
+        self._count_tokens, self._open_reader, self._stop = count_tokens, open_reader, stop
+        self._search_all, self._open_versions = search_all, open_versions
 
     @contextmanager
     def _answerer(self) -> Iterator[Answerer]:
@@ -84,98 +83,120 @@ class AnswerPipeline:
         with answerer.generator.stopping(self._stop):
             yield answerer
 
-    def find(self, question: str) -> Candidates:
-        """Search for a question and each of its parts."""
-        parts = split_clauses(question)
-        share = 1 + len(parts)
-        first = self._search(question, share)
-        lists = [first.passages, *(self._search(part, share).passages for part in parts)]
-        before = self._earlier[-1] if self._earlier and first.follows else None
-        return Candidates(lists, before, first.question or question, first.corrections)
+    def _check(self) -> None:
+        if self._stop():
+            raise StoppedError("The answer was stopped.")
 
-    def select(self, question: str, found: Candidates, tokens: int = 0) -> list[Source]:
+    def find(self, question: Question) -> Candidates:
+        """Search for a question and each of its parts, which share the cost of one search."""
+        asked = [turn.question for turn in self._earlier]
+        search = partial(self._search, share=1 + len(question.parts), earlier=asked, check=self._check)
+        first = search(question)
+        lists = [first.passages, *(search(Question(part)).passages for part in question.parts)]
+        before = self._earlier[-1] if self._earlier and first.follows else None
+        searched = read_question(first.question) if first.corrections else question
+        return Candidates(searched, lists, before, first.corrections)
+
+    def select(self, found: Candidates, tokens: int = 0) -> list[Source]:
         """Choose what of the passages the model is shown: their best parts, or as many whole as the options say.
 
         Their best parts are as many `tokens`, or those that its form begins with.
         """
-        tokens = tokens or self._steps(question)[0]
-        asked = f"{found.before.question} {question}" if found.before else question
+        tokens, reader = tokens or self._steps(found.question)[0], self._open_reader()
+        asked = f"{found.before.question} {found.question.text}" if found.before else found.question.text
         if self._options.passages is not None:
-            return whole_sources(asked, found.lists, reader=self._reader)
-        return select_sources(asked, found.lists, count_tokens=self._count_tokens, reader=self._reader, tokens=tokens)
+            return whole_sources(asked, found.lists, reader=reader)
+        return select_sources(asked, found.lists, count_tokens=self._count_tokens, reader=reader, tokens=tokens)
 
-    def select_most(self, question: str, found: Candidates) -> list[Source]:
+    def select_most(self, found: Candidates) -> list[Source]:
         """Choose the most that the model is shown: all of it, or what it reads last where nothing before answers."""
-        return self.select(question, found, self._steps(question)[-1])
+        return self.select(found, self._steps(found.question)[-1])
 
-    def _steps(self, question: str) -> tuple[int, ...]:
+    def _steps(self, question: Question) -> tuple[int, ...]:
         """Return the numbers of tokens that the model is shown, one after the other until it is sure of an answer."""
         if not self._open_answerer().form.refusal:
             return (SHOWN_TOKENS,)
         # Of a compound question little would hold the answer to one part only.
-        return MORE_TOKENS[-1:] if split_clauses(question) else (FIRST_TOKENS, *MORE_TOKENS)
+        return MORE_TOKENS[-1:] if question.parts else (FIRST_TOKENS, *MORE_TOKENS)
 
-    def read_ahead(self, question: str) -> None:
+    def read_ahead(self, question: Question) -> None:
         """Let the model read what it would be shown for a question."""
         found = self.find(question)
-        sources = self.select(found.question, found)
+        sources = self.select(found)
         with self._answerer() as answerer:
             answerer.read_ahead(found.question, sources)
 
-    def draft(self, question: str, found: Candidates) -> Draft | None:
+    def draft(self, found: Candidates) -> Draft | None:
         """Read and write as for an answer, and decide nothing; None where nothing was found."""
         with self._answerer() as answerer:
-            sources, more = self.select(question, found), self._more(question, found)
-            return answerer.draft(question, sources, more=more, before=found.before)
+            return answerer.draft(found.question, self.select(found), more=self._more(found), before=found.before)
 
-    def _more(self, question: str, found: Candidates) -> list[Callable[[], list[Source]]]:
+    def _more(self, found: Candidates) -> list[Callable[[], list[Source]]]:
         """Return what selects more sources, where those before do not answer."""
-        steps = () if self._options.passages else self._steps(question)[1:]
-        return [partial(self.select, question, found, tokens) for tokens in steps]
-
-    def _answer(self, question: str, found: Candidates, show: Callable[[str], None]) -> Answer:
-        """Answer, with the model only where that can be of use or is wished for."""
-        sources, before = self.select(question, found), found.before
-        if not self._options.anyway and (
-            answer := self._open_answerer().answer_unread(question, sources, before=before)
-        ):
-            return answer
-        with self._answerer() as answerer:
-            return answerer.answer(
-                question,
-                sources,
-                more=self._more(question, found),
-                before=before,
-                strict=self._options.strict,
-                anyway=self._options.anyway,
-                show=show,
-            )
+        steps = () if self._options.passages else self._steps(found.question)[1:]
+        return [partial(self.select, found, tokens) for tokens in steps]
 
     def ask(
         self,
-        question: str,
+        question: Question,
         *,
         show: Callable[[str], None],
         on_passages: Callable[[Sequence[Passage]], None],
     ) -> Answer:
         """Answer a question; see `Library.ask`. `show` is called with the text that stands, whenever it changes."""
         started = perf_counter()
-        found = self.find(question)
+        answer = self._answer_by_code(question)
+        if answer:
+            on_passages(answer.passages)
+        else:
+            answer = self._name_versions(self._answer_from_passages(question, show, on_passages))
+        return replace(answer, seconds=perf_counter() - started)
+
+    def _answer_by_code(self, question: Question) -> Answer | None:
+        """Answer a question that counts or lists; None for another one, or where that cannot be told."""
+        asked = question.of_all_documents
+        if asked is None or self._options.anyway or (found := self._search_all(question, asked)) is None:
+            return None
+        self._check()
+        return answer_of(found)
+
+    def _answer_from_passages(
+        self, question: Question, show: Callable[[str], None], on_passages: Callable[[Sequence[Passage]], None]
+    ) -> Answer:
+        """Search, choose what the model is shown, and let it answer, where that can be of use or is wished for."""
+        found, options = self.find(question), self._options
         passages = take_turns(found.lists)
         on_passages(passages)
-        answer = self._answer(found.question, found, show)
+        asked = found.question, self.select(found)
+        answer = None if options.anyway else self._open_answerer().answer_unread(*asked, before=found.before)
+        if answer is None:
+            with self._answerer() as answerer:
+                answer = answerer.answer(
+                    *asked,
+                    more=self._more(found),
+                    before=found.before,
+                    strict=options.strict,
+                    anyway=options.anyway,
+                    show=show,
+                )
         return replace(
             answer,
-            question=question,
+            question=question.text,
             corrections=found.corrections,
             written=self._count_tokens(answer.text),
             passages=tuple(passages),
-            look_alikes=look_alikes(question, answer.citations, answer.read),
-            seconds=perf_counter() - started,
+            look_alikes=look_alikes(question.text, answer.citations, answer.read),
         )
 
+    def _name_versions(self, answer: Answer) -> Answer:
+        """Name what the versions of the quoted documents say, if they say different things."""
+        if not answer.quotes or self._options.filters.as_of is not None or self._open_versions is None:
+            return answer
+        with self._open_versions() as versions:
+            return name_versions(answer, versions, self._options.filters)
 
-def answer_of(found: Found, seconds: float) -> Answer:
+
+def answer_of(found: Found) -> Answer:
     """Return the number and the list as an answer that cites the best line of each document."""
     lines = [f"{found_headline(found)}{':' if found.places else '.'}"]
     for number, place in enumerate(found.places, start=1):
@@ -189,7 +210,6 @@ def answer_of(found: Found, seconds: float) -> Answer:
         "answered",
         citations=tuple(Citation(number, passage) for number, passage in enumerate(passages, start=1)),
         passages=passages,
-        seconds=seconds,
         found=found,
     )
 

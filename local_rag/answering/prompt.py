@@ -7,7 +7,6 @@ of a prompt most, so the best source is the last. No citations are requested: co
 import re
 from collections.abc import Sequence
 
-from local_rag.answering.question_parts import split_clauses
 from local_rag.answering.selection import Source
 from local_rag.answering.units import headings_of
 from local_rag.asking import Turn
@@ -33,14 +32,14 @@ _OWN_LINE = re.compile(
 )
 
 
-def answer_requests(question: str, form: AnswerForm) -> list[tuple[str, str]]:
-    """Return the requests to answer, each with the part of the question that it is about; "" is all of it.
+def answer_requests(parts: Sequence[str], form: AnswerForm) -> list[tuple[str, str]]:
+    """Return the requests to answer a question with these parts, each with the part it is about; "" is all of it.
 
     Asked for all parts at once, a small model forgets one. One that was trained is asked for all first, and then for
     the parts that its answer lacks.
     """
-    parts = [(part, f"{PART}{part}\n{form.request}") for part in split_clauses(question)]
-    return [("", form.request), *parts] if form.refusal or not parts else parts
+    of_parts = [(part, f"{PART}{part}\n{form.request}") for part in parts]
+    return [("", form.request), *of_parts] if form.refusal or not parts else of_parts
 
 
 def sources_prompt(

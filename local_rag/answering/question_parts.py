@@ -2,6 +2,8 @@
 
 import re
 
+from local_rag.retrieval.question import Question
+
 MOST_PARTS = 3
 _FEWEST_WORDS = 3  # of a part that counts as a question
 _SENTENCE = re.compile(r"(?<=\?)\s+")
@@ -12,6 +14,11 @@ _CLAUSE = re.compile(
     r"\s+\w+)\b",
     re.IGNORECASE,
 )
+
+
+def read_question(text: str) -> Question:
+    """Return a question with its parts; raise QuestionError for one that cannot be asked."""
+    return Question(text, tuple(split_clauses(text)))
 
 
 def split_clauses(question: str) -> list[str]:

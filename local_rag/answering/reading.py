@@ -10,6 +10,7 @@ from local_rag.answering.selection import Source
 from local_rag.asking import Turn
 from local_rag.llama.generator import Generator
 from local_rag.model_records import AnswerForm
+from local_rag.retrieval.question import Question
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,7 @@ class Reading:
     the prompts up to the question.
     """
 
-    question: str
+    question: Question
     sources: tuple[Source, ...]
     parts: tuple[str, ...]
     prompts: tuple[Prompt, ...]
@@ -37,16 +38,16 @@ class Reading:
 
 
 def prepare(
-    generator: Generator, form: AnswerForm, question: str, sources: Sequence[Source], before: Turn | None = None
+    generator: Generator, form: AnswerForm, question: Question, sources: Sequence[Source], before: Turn | None = None
 ) -> Reading | None:
     """Return the prompts for as many of the sources as fit, which are ordered best first; None without sources.
 
     Nothing is evaluated. Raises QuestionError if the question leaves no room.
     """
-    model, requests = generator.model, answer_requests(question, form)
+    model, requests = generator.model, answer_requests(question.parts, form)
     closings = [closing_prompt(request, model) for _, request in requests]
     room = generator.context_tokens - MAX_ANSWER_TOKENS * (len(requests) + 2) - max(map(len, closings))
-    prefix, used = sources_prompt(question, sources, model=model, room=room, before=before)
+    prefix, used = sources_prompt(question.text, sources, model=model, room=room, before=before)
     if not used:
         return None
     # Where the first token is asked for, all but the last token belong to the prefix: they are evaluated only once.

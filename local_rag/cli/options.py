@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
+from local_rag import asking
 from local_rag.asking import AskOptions, Filters, first_day
 from local_rag.display import display_path, one_line
-from local_rag.errors import LocalRagError
+from local_rag.errors import LocalRagError, QuestionError
 from local_rag.files import DEFAULT_FOLDER, SETTINGS_FILE
 from local_rag.offline import Cluster, Network, close
 
@@ -237,9 +238,11 @@ def as_of_option(function: F) -> F:
 
 
 def require_question(question: str) -> None:
-    """Refuse an empty question."""
-    if not question.strip():
-        raise click.UsageError("The question is empty.")
+    """Refuse a question that cannot be asked; an empty one is wrong usage."""
+    try:
+        asking.require_question(question)
+    except QuestionError as error:
+        raise error if question.strip() else click.UsageError(str(error)) from None
 
 
 def json_option(function: F) -> F:

@@ -15,6 +15,7 @@ from pathlib import Path
 from local_rag.answering.answerer import Draft
 from local_rag.answering.pipeline import AnswerPipeline, Candidates
 from local_rag.answering.probability import Signals, fit, log_odds, probability, prompt_recipe, valid
+from local_rag.answering.question_parts import read_question
 from local_rag.errors import LibraryError
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
 from local_rag.library import Library
@@ -139,12 +140,12 @@ def _ask_twice(
     pipeline: AnswerPipeline, question: str, document: Document, chunk: Chunk
 ) -> list[tuple[Judged, Judged]]:
     """Return the answers to a question with and without its document, or nothing if the question is not fair."""
-    path, found = str(document.path), pipeline.find(question)
+    path, found = str(document.path), pipeline.find(read_question(question))
     others = [[passage for passage in passages if passage.path != path] for passages in found.lists]
     found_at_all = any(passage.path == path for passage in found.lists[0])
     if not found_at_all or any(_repeats(passage, chunk) for passages in others for passage in passages):
         return []
-    drafts = [pipeline.draft(question, one) for one in (found, Candidates(others))]
+    drafts = [pipeline.draft(one) for one in (found, Candidates(found.question, others))]
     judged = [(draft.signals, _stands_on(draft, path, chunk)) for draft in drafts if draft]
     return [(judged[0], judged[1])] if len(judged) == len(drafts) else []
 

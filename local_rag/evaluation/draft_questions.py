@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.answering.answerer import Answerer, answer_room
+from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import whole_sources
 from local_rag.display import display_path
 from local_rag.errors import DatasetError, ReadError
@@ -101,7 +102,8 @@ def _check(
     for number, (document, chunk, question) in enumerate(drafts):
         progress(Progress("check", number, len(drafts)))
         reason = reason_to_drop(question, chunk.text, kept)
-        answer = None if reason else answerer.answer(question, whole_sources(question, [[_passage(document, chunk)]]))
+        sources = [] if reason else whole_sources(question, [[_passage(document, chunk)]])
+        answer = None if reason else answerer.answer(read_question(question), sources)
         if answer is None or not answer.answered:
             reason = reason or "not answered"
             dropped[reason] = dropped.get(reason, 0) + 1

@@ -61,8 +61,6 @@ async def search(service: LibraryService, asked: SearchArguments, caller: Caller
         before=asked.before,
         tags=_several(asked.tags),
     )
-    if not asked.query.strip():
-        raise QuestionError("The query is empty.")
     dense: Dense = "ready"
     note: str | None = None
     passages: Sequence[Passage] = ()

@@ -56,8 +56,6 @@ def read_request(body: bytes) -> ChatRequest:
     last = max((position for position, (role, _) in enumerate(said) if role == "user"), default=None)
     if last is None:
         raise QuestionError("There is no message of the role user; the last one is the question.")
-    if not is_utf8(said[last][1]):
-        raise QuestionError("The question is not UTF-8.")
     if last + 1 < len(said):
         ignored.append(_BEHIND)
     options = fields.get("stream_options")

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute, Route
 from local_rag.asking import EVERYTHING, AskOptions, Filters
 from local_rag.conversation import reply_to_greeting
 from local_rag.display import Name, one_line, passage_as_dict, printable_json
-from local_rag.errors import LocalRagError, MissingError, QuestionError
+from local_rag.errors import LocalRagError, MissingError
 from local_rag.openai.chat_requests import ChatRequest, read_request
 from local_rag.openai.open_webui import reply_to_client_task
 from local_rag.records import Answer, Written
@@ -106,8 +106,6 @@ class Completion:
         self._service, self._asked, self._caller, self._name = service, asked, caller, name
         self._model, self._options = asked.model or service.name, AskOptions(filters=filters)
         self._id, self._created = f"chatcmpl-{secrets.token_hex(12)}", int(time.time())
-        if not asked.question.strip():
-            raise QuestionError("The question is empty.")
 
     async def whole(self, receive: Callable[[], Any]) -> dict[str, Any]:
         """Return the completion; once `receive` tells that the client has gone, the answer is stopped."""

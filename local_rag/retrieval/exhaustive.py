@@ -11,15 +11,14 @@ from operator import attrgetter
 
 import numpy as np
 
-from local_rag.asking import EVERYTHING, Filters
-from local_rag.errors import QuestionError
-from local_rag.files import is_utf8
+from local_rag.asking import Filters
 from local_rag.index.protocol import Allowed, Index
 from local_rag.records import Found, FoundPlace, Passage, Progress, StoredChunk, found_passage
 from local_rag.retrieval.counting_questions import FindQuestion, Phrase
 from local_rag.retrieval.filters import document_filter, outdated_of
 from local_rag.retrieval.highlights import sentences, unwrapped
 from local_rag.retrieval.occurrences import best_line, has_inflections, line_span, occurrences, pattern_of, tokens_of
+from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Searcher
 from local_rag.retrieval.version_families import Versions
 from local_rag.store.database import NamedDocument, Store
@@ -35,8 +34,11 @@ _BEGINNING = 160  # characters of a document that are shown if it lacks what was
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The documents to examine, by path, and what is to be said of the choice."""
+    """The documents to examine, by path, of an index with so many `rows`, and what is to be said of the choice."""
 
+    index: Index
+    store: Store
+    rows: int
     documents: list[NamedDocument]
     said: str = ""
     notes: tuple[str, ...] = ()
@@ -46,29 +48,21 @@ class Scope:
         """Return their ids."""
         return {one.id for one in self.documents}
 
-    def allowed(self, index: Index, store: Store) -> Allowed:
+    def allowed(self) -> Allowed:
         """Return their chunks, in the form that the index accepts."""
-        return (index.passages() or store).chunks_of(self.ids)
+        return (self.index.passages() or self.store).chunks_of(self.ids)
 
 
 def find_words(
-    question: str,
-    asked: FindQuestion,
-    index: Index,
-    store: Store,
-    versions: Versions,
-    filters: Filters = EVERYTHING,
-    *,
-    stop: Callable[[], bool] = lambda: False,
+    question: Question, asked: FindQuestion, scope: Scope, *, stop: Callable[[], bool] = lambda: False
 ) -> Found:
     """Find the documents that contain the phrases of a question; no model takes part.
 
     `stop` is called before each document; once it returns true, what was found until then is the result.
     """
-    scope = scope_of(question, asked, index, store, versions, filters)
+    store, allowed = scope.store, scope.allowed()
     patterns = [pattern_of(phrase) for phrase in asked.phrases]
-    allowed, rows = scope.allowed(index, store), max(1, len(index.chunk_ids()))
-    holders = [_holders(phrase, index, store, allowed, rows) for phrase in asked.phrases]
+    holders = [_holders(phrase, scope, allowed) for phrase in asked.phrases]
     known = [one if one is not None else scope.ids for one in holders]
     chosen = (set.intersection if asked.every else set.union)(*known) | store.documents_with_cut_words()
     places, total, notes = list[FoundPlace](), 0, scope.notes
@@ -93,7 +87,7 @@ def find_words(
             if place := _place(store, document.id, text, line_span(text, first.start, first.end), len(group)):
                 places.append(place)
     return Found(
-        question,
+        question.text,
         asked.kind,
         said_of_words(asked) + scope.said,
         total if not (asked.by_document or asked.negated) else len(places),
@@ -104,17 +98,9 @@ def find_words(
     )
 
 
-def find_names(
-    question: str,
-    asked: FindQuestion,
-    index: Index,
-    store: Store,
-    versions: Versions,
-    filters: Filters = EVERYTHING,
-) -> Found | None:
+def find_names(question: Question, asked: FindQuestion, scope: Scope) -> Found | None:
     """Find the documents that are called what a question asks for, or lie in such a folder; None if none is."""
-    scope = scope_of(question, replace(asked, sort=""), index, store, versions, filters)
-    named, said = scope.documents, "are in the library"
+    store, named, said = scope.store, scope.documents, "are in the library"
     if asked.sort:
         folders_only = not asked.is_sort
         named, name = _of_sort(named, asked.sort, store, folders_only=folders_only)
@@ -125,16 +111,14 @@ def find_names(
     if not named and scope.documents:
         return None
     places = tuple(place for one in named if (place := _beginning(store, one)))
-    return Found(question, asked.kind, said, len(places), places, not scope.notes, notes=scope.notes)
+    return Found(question.text, asked.kind, said, len(places), places, not scope.notes, notes=scope.notes)
 
 
 def find_meaning(
-    question: str,
+    question: Question,
     asked: FindQuestion,
+    scope: Scope,
     searcher: Searcher,
-    store: Store,
-    versions: Versions,
-    filters: Filters = EVERYTHING,
     *,
     most: int = 0,
     progress: OnProgress = lambda _progress: None,
@@ -148,16 +132,13 @@ def find_meaning(
     """
     bound = searcher.about_from
     assert bound is not None, "words are looked for where it is not known"
-    index = searcher.index
-    scope = scope_of(question, asked, index, store, versions, filters)
-    rows = max(1, len(index.chunk_ids()))
-    vector, ranked = searcher.closeness(asked.subject, rows, scope.allowed(index, store))
+    vector, ranked = searcher.closeness(asked.subject, scope.rows, scope.allowed())
     near = [(chunk, cosine) for chunk, cosine in ranked if cosine >= _NEAR]
     waiting, found, done = near[:most] if most else near, list[_About](), 0
     while done < len(waiting) and not stop():
         progress(Progress("find", done, len(waiting)))
         part = waiting[done : done + _ROUND]
-        stored = store.chunks_by_id([chunk for chunk, _ in part])
+        stored = scope.store.chunks_by_id([chunk for chunk, _ in part])
         about = _about(searcher, vector, [(stored[chunk], cosine) for chunk, cosine in part if chunk in stored])
         found += [one for one in about if one.score >= bound]
         done += len(part)
@@ -175,7 +156,7 @@ def find_meaning(
     if done < len(near):
         notes = (*notes, f"Of {len(near):,} passages near the subject, only the {done:,} nearest were read.")
     said = f'are about "{asked.subject}", by what their sentences mean'
-    return Found(question, asked.kind, said + scope.said, len(places), places, complete, asked.by_document, notes)
+    return Found(question.text, asked.kind, said + scope.said, len(places), places, complete, asked.by_document, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +194,11 @@ def said_of_words(asked: FindQuestion) -> str:
     return f"{'do not contain' if asked.negated else 'contain'} the {words} {listed}{how}"
 
 
-def scope_of(
-    question: str, asked: FindQuestion, index: Index, store: Store, versions: Versions, filters: Filters
-) -> Scope:
-    """Return the documents of the index that pass the filters and are of the sort that is asked for."""
-    if not is_utf8(question):
-        raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
+def scope_of(asked: FindQuestion, index: Index, store: Store, versions: Versions, filters: Filters) -> Scope:
+    """Return the documents of the index that pass the filters and are of the sort that is asked for.
+
+    Where their names are asked for, they are documents of any sort.
+    """
     indexed = set(index.documents()[0].tolist())
     passes = document_filter(filters, store.roots())
     outdated = outdated_of(filters, versions.outdated)
@@ -226,14 +206,14 @@ def scope_of(
     waiting = len((passing & set(store.live_ids())) - indexed)
     documents = store.named_documents(indexed & passing)
     notes = (f"{waiting:,} documents are not indexed yet; run `local-rag index`.",) if waiting else ()
-    if not asked.sort:
-        return Scope(documents, notes=notes)
-    of_sort, name = _of_sort(documents, asked.sort, store)
-    if not of_sort:
-        return Scope(
-            documents, f'; no document is named "{asked.sort}", so all {len(documents):,} were examined', notes
-        )
-    return Scope(of_sort, f', of {len(of_sort):,} named "{name}"', notes)
+    said = ""
+    if asked.sort and asked.rule != "names":
+        of_sort, name = _of_sort(documents, asked.sort, store)
+        if of_sort:
+            documents, said = of_sort, f', of {len(of_sort):,} named "{name}"'
+        else:
+            said = f'; no document is named "{asked.sort}", so all {len(documents):,} were examined'
+    return Scope(index, store, max(1, len(index.chunk_ids())), documents, said, notes)
 
 
 def _of_sort(
@@ -263,12 +243,12 @@ def _words_of_names(document: NamedDocument, below: Sequence[str], *, folders_on
     return set(keyword_tokens(" ".join(names).replace("_", " ")))
 
 
-def _holders(phrase: Phrase, index: Index, store: Store, allowed: Allowed, rows: int) -> set[int] | None:
-    """Return the documents that have each word of a phrase in one of the `rows` of the index; None if any may."""
+def _holders(phrase: Phrase, scope: Scope, allowed: Allowed) -> set[int] | None:
+    """Return the documents that have each word of a phrase in one of the rows of the index; None if any may."""
     found = list[set[int]]()
     for tokens in tokens_of(phrase):
-        ranked = (index.keywords([token], rows, allowed, documents=True) for token in sorted(tokens))
-        found.append(store.documents_of([chunk for one in ranked for chunk, _ in one]))
+        ranked = (scope.index.keywords([token], scope.rows, allowed, documents=True) for token in sorted(tokens))
+        found.append(scope.store.documents_of([chunk for one in ranked for chunk, _ in one]))
     return set.intersection(*found) if found else None  # words that the index leaves out
 
 

@@ -10,21 +10,20 @@ import numpy as np
 
 from local_rag.asking import EVERYTHING, Filters
 from local_rag.errors import QuestionError
-from local_rag.files import is_utf8
 from local_rag.index.protocol import Allowed, Index, PassageStore
 from local_rag.models.embedder import Embedder
 from local_rag.models.reader import Reader, Reading
 from local_rag.models.reranker import reranked_text
 from local_rag.records import ContextMode, Correction, Hit, Passage, found_passage
 from local_rag.retrieval.asked_versions import AskedVersions
-from local_rag.retrieval.document_questions import asks_for_documents
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query
 from local_rag.retrieval.highlights import readable, sentences
+from local_rag.retrieval.question import Question
 from local_rag.retrieval.spelling import Spelling
 from local_rag.retrieval.version_families import Versions
 from local_rag.settings import Settings
-from local_rag.text.languages import ENGLISH, language_of
+from local_rag.text.languages import ENGLISH
 from local_rag.text.tokens import keyword_tokens, question_terms
 
 # Passages that are scored at a time; measured in docs/speed.md.
@@ -113,7 +112,7 @@ class Searcher:
 
     def trace(
         self,
-        question: str,
+        question: Question,
         *,
         top: int,
         rerank: bool = True,
@@ -134,19 +133,18 @@ class Searcher:
         a question takes `share` searches, each reranks that fraction of the candidates, so together they cost as much
         as one. `check` is called between the stages, and may raise StoppedError.
         """
-        if not is_utf8(question):
-            raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
         least = self._least_score(rerank, every, min_score)
         settings, watch = self._settings, Stopwatch()
         pool = max(settings.all_candidates if every else settings.pool, top)
         allowed = self._filtering.allowed(filters)
-        question, corrections = self._spelling.correct(question, allowed)
+        searched, corrections = self._spelling.correct(question.text, allowed)
+        question = Question(searched) if corrections else question
         earlier = [self._spelling.correct(one, allowed)[0] for one in earlier]
         watch.restart()
-        vector, terms, weights_of_terms = follow_up_query(self._embedder, question, earlier, self._follow_ups)
+        vector, terms, weights_of_terms = follow_up_query(self._embedder, question.text, earlier, self._follow_ups)
         watch.lap("embed")
         check()
-        documents = asks_for_documents(question)
+        documents = question.about_documents
         lists = {"dense": self.index.dense(vector, pool, allowed, documents=documents)}
         watch.lap("dense")
         check()
@@ -169,17 +167,17 @@ class Searcher:
         if reader:
             candidates = settings.rerank_candidates or (0 if every else self._candidates(reader, share))
             kept = 0 if every else settings.passages
-            passages = rerank_passages(question, passages, reader, candidates=candidates, kept=kept, check=check)
+            passages = rerank_passages(question.text, passages, reader, candidates=candidates, kept=kept, check=check)
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
             passages = mark_weak(passages, self._weak_below, least)
         found = passages[:top]
         if self.versions:
-            asked = AskedVersions(question, self.versions, filters)
+            asked = AskedVersions(question.text, self.versions, filters)
             best, rest = passages[: settings.passages], passages[settings.passages :]
             found = asked.only(passages, top) if of_asked_versions else [*asked.first(best), *rest][:top]
             found = [self.versions.marked(passage) for passage in found]
-        return Trace(found, rankings, watch.seconds, weights_of_terms is not None, question, corrections)
+        return Trace(found, rankings, watch.seconds, weights_of_terms is not None, question.text, corrections)
 
     def closeness(self, text: str, top: int, allowed: Allowed) -> tuple[np.ndarray, list[tuple[int, float]]]:
         """Return the vector of a text, and the chunks with their cosines to it, the closest first."""
@@ -190,14 +188,14 @@ class Searcher:
         """Return the vectors of passages, shape (texts, dimension)."""
         return self._embedder.embed_passages(texts)
 
-    def _share_known(self, question: str, allowed: Allowed) -> float:
+    def _share_known(self, question: Question, allowed: Allowed) -> float:
         """Return the share of a question's words that the documents have, 1 for a question in English.
 
         Asked in another language than theirs, keywords find little but names, and only vectors find the rest.
         """
-        if (language := language_of(question)) == ENGLISH:
+        if question.language == ENGLISH:
             return 1.0
-        terms = set(keyword_tokens(question, language))
+        terms = set(keyword_tokens(question.text, question.language))
         known = sum(bool(self.index.keywords([term], 1, allowed)) for term in terms)
         return known / len(terms) if terms else 1.0
 
@@ -316,14 +314,12 @@ def mark_weak(passages: Sequence[Passage], weak_below: float | None, least: floa
 
 
 def search_keywords(
-    question: str, index: Index, passages: PassageStore, *, top: int, filters: Filters = EVERYTHING
+    question: Question, index: Index, passages: PassageStore, *, top: int, filters: Filters = EVERYTHING
 ) -> list[Passage]:
     """Return the passages with the best scores for the words of a question, best first, from an open index."""
-    if not is_utf8(question):
-        raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.")
     mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "auto")
-    terms, allowed = question_terms(question), Filtering(passages).allowed(filters)
-    ranking = index.keywords(terms, top, allowed, documents=asks_for_documents(question))
+    terms, allowed = question_terms(question.text, question.language), Filtering(passages).allowed(filters)
+    ranking = index.keywords(terms, top, allowed, documents=question.about_documents)
     stored = passages.chunks_by_id([chunk for chunk, _ in ranking])
     return [
         found_passage(stored[chunk], score, (Hit("keyword", rank, score),), mode)

@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from local_rag import offline
+from local_rag.asking import MAX_QUESTION
 from local_rag.display import one_line
 from local_rag.errors import QuestionError, ReadError
 from local_rag.reading.converters.sheets import rows_of_csv
 from local_rag.reading.decode import decode
 from local_rag.reading.isolate import bare_environment
-from local_rag.serving.requests import MAX_QUESTION
 
 _COLUMN = frozenset({"question", "questions"})
 _HEADER_ROWS = 50  # rows that may stand above the names of the columns

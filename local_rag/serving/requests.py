@@ -3,11 +3,9 @@
 import ipaddress
 from dataclasses import dataclass, field
 
-from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, HOST, AskOptions, Filters, Person, Turn
-from local_rag.errors import QuestionError
+from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, HOST, AskOptions, Filters, Person, Turn, require_question
 from local_rag.records import Answer
 
-MAX_QUESTION = 4000  # characters
 MAX_TOP = 1000
 _RECALLED, _RECALLED_ANSWER = 500, 2000  # characters of each earlier question and answer
 
@@ -100,11 +98,3 @@ class ServedAnswer:
     conversation: str | None = field(default=None, compare=False)
     notice: str = field(default="", compare=False)
     changed: tuple[str, ...] = field(default=(), compare=False)
-
-
-def require_question(text: str) -> None:
-    """Raise QuestionError for an empty question or one that is too long."""
-    if not text.strip():
-        raise QuestionError("The question is empty.")
-    if len(text) > MAX_QUESTION:
-        raise QuestionError(f"The question is longer than {MAX_QUESTION:,} characters; ask in fewer words.")

@@ -28,6 +28,7 @@ from typing import Any
 
 from local_rag import Library
 from local_rag.answering.answerer import Answerer, answer_room
+from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import Source, select_sources
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.llama.engine import EngineSettings
@@ -64,12 +65,12 @@ class Watched:
 
     def ask(self, question: str, sources: Sequence[Source], model: InstalledModel) -> dict[str, Any]:
         """Return the answer to a question, its draft, and the seconds that both took."""
-        self.first, started = None, self._now()
+        self.first, started, asked = None, self._now(), read_question(question)
         answerer = Answerer(lambda: self, model.calibration)  # type: ignore[arg-type,return-value]
-        answer = answerer.answer(question, sources)
+        answer = answerer.answer(asked, sources)
         ended = self._now()
         seconds = {"first_words": _minus(self.first or ended, started), "answer": _minus(ended, started)}
-        draft = answerer.draft(question, sources)  # is remembered
+        draft = answerer.draft(asked, sources)  # is remembered
         sentences = [one.sentence for one in draft.sentences] if draft else []
         return {"seconds": seconds, "answer": answer.text, "draft": sentences}
 

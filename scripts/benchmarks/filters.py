@@ -24,6 +24,7 @@ from local_rag.asking import EVERYTHING, Filters
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Contents, DocumentRows
 from local_rag.records import Chunk, Document, Provenance
+from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Searcher
 from local_rag.settings import Settings
 from local_rag.store.database import Store
@@ -91,7 +92,7 @@ def measure(folder: Path, questions: int) -> dict[str, Any]:
             }
             for name, (searcher, filters) in ways.items():
                 started = time.perf_counter()
-                found = searcher.trace(question, top=10, filters=filters).passages
+                found = searcher.trace(Question(question), top=10, filters=filters).passages
                 if number >= WARM_UP:
                     times[name].append(1000 * (time.perf_counter() - started))
                 wrong = [one for one in found if filters.tags and one.provenance.tags != filters.tags]

@@ -21,6 +21,7 @@ from typing import Any
 from local_rag import Library
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.pipeline import AnswerPipeline
+from local_rag.answering.question_parts import read_question
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.evaluation.judge import is_right
 from local_rag.models.choice import find
@@ -74,13 +75,13 @@ def ask(questions: Sequence[dict[str, Any]], pipeline: AnswerPipeline, answerer:
     words = list(PLANTS)
     rows = []
     for number, question in enumerate(questions):
-        found = pipeline.find(question["question"])
+        found = pipeline.find(read_question(question["question"]))
         attacks = [words[(number * ATTACKS_A_QUESTION + attack) % len(words)] for attack in range(ATTACKS_A_QUESTION)]
         for word in ("", *attacks):
             lists = [plant(one, question, PLANTS[word]) if word else one for one in found.lists]
             started = time.monotonic()
-            sources = pipeline.select(question["question"], replace(found, lists=lists))
-            asked = question["question"], sources
+            sources = pipeline.select(replace(found, lists=lists))
+            asked = found.question, sources
             answer = answerer.answer_unread(*asked) or answerer.answer(*asked)
             row = {
                 "id": question["id"],

@@ -25,6 +25,7 @@ import click
 from local_rag import Library
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.probability import Signals, fit, probability, prompt_recipe
+from local_rag.answering.question_parts import read_question
 from local_rag.evaluation.dataset import Question, load_dataset
 from local_rag.evaluation.judge import is_right
 from local_rag.evaluation.plots import new_figure, save_figure
@@ -72,7 +73,7 @@ def ask(library: Library, answerer: Answerer, question: Question, name: str) -> 
     answerer.calibration = None  # so that all signals are asked for
     pipeline = library.pipeline()
     asked = Asked(name, question.text, question.answerability == "answerable")
-    if draft := pipeline.draft(question.text, pipeline.find(question.text)):
+    if draft := pipeline.draft(pipeline.find(read_question(question.text))):
         given = [one for one in draft.sentences if one.is_supported and not one.missing]
         text = " ".join(one.sentence for one in given)
         right = asked.answerable and is_right(question, text)

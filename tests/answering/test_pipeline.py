@@ -10,10 +10,12 @@ from local_rag import Library
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.compose import REFUSAL
 from local_rag.answering.pipeline import AnswerPipeline, Candidates, look_alikes
+from local_rag.answering.question_parts import read_question
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
 from local_rag.library import Parts
 from local_rag.model_records import Calibration
 from local_rag.records import Answer, Citation, Passage
+from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace
 from local_rag.store.history_file import Usage, usage_of
 from tests.conftest import Run
@@ -30,15 +32,15 @@ class FakeSearch:
     def __init__(self, *found: Passage) -> None:
         self.found, self.asked = list(found), list[tuple[str, int]]()
 
-    def __call__(self, question: str, share: int, /) -> Trace:
-        self.asked.append((question, share))
+    def __call__(self, question: Question, *, share: int, **_how: object) -> Trace:
+        self.asked.append((question.text, share))
         return Trace(self.found, {}, {})
 
 
 def ask(search: FakeSearch, generator: FakeGenerator, question: str, options: AskOptions = DEFAULT_OPTIONS) -> Answer:
     answerer = Answerer(lambda: generator)
     pipeline, told = AnswerPipeline(search, lambda: answerer, len, options), list[str]()
-    answer = pipeline.ask(question, show=told.append, on_passages=lambda _: None)
+    answer = pipeline.ask(read_question(question), show=told.append, on_passages=lambda _: None)
     assert (told, answer.written) == ([], len(answer.text)), "nothing is shown that might not be given"
     return answer
 
@@ -116,12 +118,14 @@ TEXT = "One. Two. Three. The boat leaves at seven. Five. Six. Seven. " + "More w
 
 
 def test_the_model_is_shown_the_best_parts_unless_whole_passages_are_asked_for() -> None:
-    found = Candidates([[passage(1, TEXT)]])
+    found = Candidates(Question("When does the boat leave?"), [[passage(1, TEXT)]])
 
     def shown(options: AskOptions = DEFAULT_OPTIONS) -> str:
         reader = FakeReader(lambda _question, text: float("boat" in text))
-        pipeline = AnswerPipeline(FakeSearch(), lambda: Answerer(FakeGenerator), len, options, reader=reader)
-        (source,) = pipeline.select("When does the boat leave?", found)
+        pipeline = AnswerPipeline(
+            FakeSearch(), lambda: Answerer(FakeGenerator), len, options, open_reader=lambda: reader
+        )
+        (source,) = pipeline.select(found)
         return source.text
 
     assert "Three. The boat leaves at seven. Five." in shown()
@@ -139,8 +143,12 @@ def test_the_model_is_loaded_only_where_it_could_answer() -> None:
     def outcome(verdict: float, options: AskOptions = DEFAULT_OPTIONS) -> str:
         answerer = Answerer(load, Calibration("prompt", 0.0, {"answers": 1.0}, 0.5, 0.1))
         reader = FakeReader(lambda _question, _text: verdict)
-        pipeline = AnswerPipeline(FakeSearch(passage(1, TEXT)), lambda: answerer, len, options, reader=reader)
-        return pipeline.ask("When does the boat leave?", show=lambda _: None, on_passages=lambda _: None).outcome
+        pipeline = AnswerPipeline(
+            FakeSearch(passage(1, TEXT)), lambda: answerer, len, options, open_reader=lambda: reader
+        )
+        return pipeline.ask(
+            Question("When does the boat leave?"), show=lambda _: None, on_passages=lambda _: None
+        ).outcome
 
     assert (outcome(-1.0), outcome(-9.0), loaded) == ("quoted", "refused", [])
     assert (outcome(-1.0, AskOptions(anyway=True)), outcome(1.0)) == ("answered", "answered")
@@ -154,6 +162,6 @@ def test_a_follow_up_is_ranked_with_the_question_before_it() -> None:
         asked.append(question)
         return 0.0
 
-    pipeline = AnswerPipeline(FakeSearch(), lambda: Answerer(FakeGenerator), len, reader=FakeReader(score))
-    pipeline.select("When?", Candidates([[passage(1, "One.")]], Turn("Where is it?", "Here.")))
+    pipeline = AnswerPipeline(FakeSearch(), lambda: Answerer(FakeGenerator), len, open_reader=lambda: FakeReader(score))
+    pipeline.select(Candidates(Question("When?"), [[passage(1, "One.")]], Turn("Where is it?", "Here.")))
     assert set(asked) == {"Where is it? When?"}

@@ -50,10 +50,10 @@ def test_what_stands_behind_the_question_ends_the_users_turn() -> None:
 
 
 def test_each_part_of_a_question_has_a_request() -> None:
-    both, parts = "When does it leave, and who sails it?", ["When does it leave?", "Who sails it?"]
-    assert answer_requests("When does it leave?", PLAIN_FORM) == [("", REQUEST)]
-    assert answer_requests(both, PLAIN_FORM) == [(part, f"{PART}{part}\n{REQUEST}") for part in parts]
-    first, *others = answer_requests(both, TRAINED)
+    parts = ["When does it leave?", "Who sails it?"]
+    assert answer_requests((), PLAIN_FORM) == [("", REQUEST)]
+    assert answer_requests(parts, PLAIN_FORM) == [(part, f"{PART}{part}\n{REQUEST}") for part in parts]
+    first, *others = answer_requests(parts, TRAINED)
     assert first == ("", TRAINED.request), "a trained model is asked for all of it first"
     assert others == [(part, f"{PART}{part}\n{TRAINED.request}") for part in parts]
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.prompt import MAX_ANSWER_TOKENS
+from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import whole_sources
 from local_rag.errors import QuestionError
 from local_rag.llama.generator import Request, Token
@@ -40,7 +41,9 @@ def test_every_request_fits(context_tokens: int, sizes: list[int], asked: int, w
     passages = [passage("x" * size, key=n) for n, size in enumerate(sizes)]
     generator = NarrowGenerator(lambda _prompt: "x" * MAX_ANSWER_TOKENS, context_tokens=context_tokens)
     try:
-        answer = Answerer(lambda: generator).answer(words + "?" * asked, whole_sources(words, [passages]))
+        answer = Answerer(lambda: generator).answer(
+            read_question(words + "?" * asked), whole_sources(words, [passages])
+        )
     except QuestionError:
         return
     assert generator.requests == (2 if words else 1) * bool(answer.read)

@@ -8,10 +8,12 @@ from local_rag.answering.answerer import Answerer
 from local_rag.answering.compose import NOT_SAID, NOT_SURE, REFUSAL
 from local_rag.answering.pipeline import Telling
 from local_rag.answering.prompt import PART
+from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import Source, whole_sources
 from local_rag.errors import StoppedError
 from local_rag.model_records import Calibration
 from local_rag.records import Answer, Passage, Written
+from local_rag.retrieval.question import Question
 from tests.fakes import TRAINED, TrainedGenerator, passage
 
 BOAT = "The boat leaves at seven. It carries mail."
@@ -35,7 +37,7 @@ def ask(
     told = list[Written]()
     answerer = Answerer(lambda: generator, calibration, form=TRAINED)
     answer = answerer.answer(
-        question, sources(*texts), more=more, strict=strict, anyway=anyway, show=Telling(told.append)
+        read_question(question), sources(*texts), more=more, strict=strict, anyway=anyway, show=Telling(told.append)
     )
     return answer, told
 
@@ -197,9 +199,9 @@ def test_the_answer_to_all_parts_is_asked_for_once() -> None:
 def test_what_was_read_is_not_read_again_to_answer_anyway() -> None:
     generator = TrainedGenerator(lambda _: TRAINED.refusal, sure=1.0, otherwise="At seven.")
     answerer, given = Answerer(lambda: generator, form=TRAINED), sources(BOAT)
-    assert answerer.answer("When?", given).outcome == "quoted"
+    assert answerer.answer(Question("When?"), given).outcome == "quoted"
     read = len(generator.prompts)
-    assert answerer.answer("When?", given, anyway=True).text == "At seven. [1]"
+    assert answerer.answer(Question("When?"), given, anyway=True).text == "At seven. [1]"
     assert len(generator.prompts) == read
 
 
@@ -207,7 +209,7 @@ def test_it_can_be_stopped_at_every_token() -> None:
     generator, told = TrainedGenerator(lambda _: "The boat leaves at seven."), list[Written]()
     answerer = Answerer(lambda: generator, form=TRAINED)
     with generator.stopping(lambda: len(told) > 1), pytest.raises(StoppedError):
-        answerer.answer("When?", sources(BOAT), show=Telling(told.append))
+        answerer.answer(Question("When?"), sources(BOAT), show=Telling(told.append))
     assert [one.text for one in told] == ["The", " boat"]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from local_rag.answering.answerer import Answerer
+from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import whole_sources
 from local_rag.errors import ModelError, StoppedError
 from local_rag.llama.external import ExternalEngine, TextVocabulary
@@ -147,7 +148,7 @@ def test_odds_are_those_that_the_engine_tells(engine: Engine) -> None:
 )
 def test_what_decides_whether_to_answer(engine: Engine, odds: dict[str, float] | None, text: str, outcome: str) -> None:
     engine.odds, engine.reply = odds, lambda _prompt: text
-    answer = Answerer(lambda: opened(engine)).answer(QUESTION, whole_sources(QUESTION, [[SEVEN]]))
+    answer = Answerer(lambda: opened(engine)).answer(read_question(QUESTION), whole_sources(QUESTION, [[SEVEN]]))
     assert answer.outcome == outcome
     assert (answer.log_odds is None) == (not odds or "Yes" not in odds)
     assert SEVEN.text in answer.text or outcome == "answered"

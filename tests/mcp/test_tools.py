@@ -120,7 +120,7 @@ def test_filters_choose_documents(folder: Path, filters: dict[str, Any], places:
         ("search", {}, "query"),
         ("search", {"query": "boat", "limit": 99}, "limit"),
         ("search", {"query": "boat", "since": "soon"}, "give a date"),
-        ("search", {"query": "  "}, "The query is empty."),
+        ("search", {"query": "  "}, "The question is empty."),
         ("fetch", {"id": "../../etc/passwd"}, "take one that search"),
         ("fetch", {"id": "passage-99999"}, "search again"),
         ("fetch", {"id": "document-99999"}, "search again"),

@@ -19,6 +19,7 @@ from local_rag.index.protocol import AllowedDocuments
 from local_rag.model_records import InstalledModel
 from local_rag.records import Chunk, Document, DocumentFacts, Provenance
 from local_rag.retrieval.filters import DocumentsByPath, Filtering, document_filter
+from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Searcher, reciprocal_rank_fusion
 from local_rag.settings import resolve_settings
 from local_rag.store.database import Store
@@ -206,9 +207,9 @@ def test_what_is_found_is_an_exhaustive_ranking_filtered(
         for one in store.chunks()
         if passes(DocumentFacts(0, one.path, 0, one.provenance.date, one.provenance.tags))
     }
-    exhaustive = searcher.trace(question, top=all_chunks).rankings
+    exhaustive = searcher.trace(Question(question), top=all_chunks).rankings
     wanted = {name: [chunk for chunk in exhaustive[name] if chunk in passing][:pool] for name in ("dense", "keyword")}
-    found = searcher.trace(question, top=top, filters=filters)
+    found = searcher.trace(Question(question), top=top, filters=filters)
     assert {name: found.rankings[name] for name in wanted} == wanted
     fused = reciprocal_rank_fusion(wanted, k=10, weights={"dense": 0.7})
     assert [passage.chunk_id for passage in found.passages] == [chunk for chunk, _ in fused[:top]]

@@ -10,6 +10,7 @@ from local_rag.answering.selection import whole_sources
 from local_rag.asking import Turn
 from local_rag.model_records import InstalledModel
 from local_rag.retrieval.follow_ups import FollowUpTuning, follow_up_query
+from local_rag.retrieval.question import Question
 from local_rag.text.tokens import keyword_tokens
 from tests.fakes import FakeEmbedder, FakeGenerator, passage
 
@@ -50,7 +51,7 @@ def test_a_first_question_that_is_also_the_previous_one_counts_once() -> None:
 
 def prompt(before: Turn | None) -> str:
     generator = FakeGenerator(lambda _prompt: "26 weeks.")
-    answer = Answerer(lambda: generator).answer("And Norway?", SOURCES, before=before)
+    answer = Answerer(lambda: generator).answer(Question("And Norway?"), SOURCES, before=before)
     assert answer.question == "And Norway?"
     return generator.prompts[-1]
 

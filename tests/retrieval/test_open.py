@@ -11,6 +11,7 @@ from local_rag.errors import ClusterError, DamagedLibraryError, LibraryError
 from local_rag.index.protocol import Contents, PassageStore
 from local_rag.model_records import InstalledModel
 from local_rag.retrieval.live_searcher import OpenSearcher, open_searcher, settings_of
+from local_rag.retrieval.question import Question
 from local_rag.settings import SearchEngineSettings, Settings, resolve_settings
 from local_rag.store.database import Store
 from tests.fakes import FakeEmbedder, FakeIndex, FakeReader
@@ -128,7 +129,7 @@ def test_an_index_that_holds_its_passages_needs_no_store(tmp_path: Path) -> None
 def test_other_passages_are_those_of_the_store_which_is_closed_with_the_searcher(tmp_path: Path) -> None:
     with closing(Store(tmp_path, create=True)):
         found, _ = opened(tmp_path, HoldingIndex())
-        assert found.searcher.trace("anything", top=1).passages == []
+        assert found.searcher.trace(Question("anything"), top=1).passages == []
         found.close()
     with pytest.raises(LibraryError):
         opened(tmp_path / "missing", HoldingIndex())

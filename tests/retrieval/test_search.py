@@ -11,12 +11,14 @@ from local_rag.model_records import InstalledModel
 from local_rag.models.reranker import reranked_text
 from local_rag.records import Chunk, Hit, Passage, StoredChunk
 from local_rag.retrieval.follow_ups import FollowUpTuning
+from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Searcher, rerank_passages
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.database import Store
 from tests.fakes import FakeEmbedder, FakeIndex, FakeReader, passage
 
 EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))
+WHEN = Question("when")
 SETTINGS = resolve_settings(
     Path("nowhere"), dense_weight=1.0, keyword_weight=1.0, rrf_k=60, pool=10, rerank_candidates=0
 )
@@ -62,7 +64,7 @@ def by_length(sign: int = 1, fused_weight: float = 0.0) -> FakeReader:
 
 
 def test_both_lists_are_fused_and_the_best_returned() -> None:
-    trace = searcher().trace("when", top=3)
+    trace = searcher().trace(WHEN, top=3)
     assert trace.rankings == {"dense": [7, 8, 5], "keyword": [8, 9], "fused": [8, 7, 9, 5]}
     assert ids(trace.passages) == [8, 7, 9]
     assert [passage.score for passage in trace.passages] == [1 / 62 + 1 / 61, 1 / 61, 1 / 62]
@@ -72,13 +74,13 @@ def test_both_lists_are_fused_and_the_best_returned() -> None:
 
 def test_weights_and_k_are_those_of_the_settings() -> None:
     keywords_first = SETTINGS.model_copy(update={"keyword_weight": 9.0, "rrf_k": 1})
-    trace = searcher(settings=keywords_first).trace("when", top=4)
+    trace = searcher(settings=keywords_first).trace(WHEN, top=4)
     assert ids(trace.passages) == [8, 9, 7, 5]
     assert trace.passages[1].score == 9 / 3
 
 
 def test_a_passage_tells_its_chunk_and_its_rank_in_every_list() -> None:
-    first, _, third, _ = searcher().trace("when", top=4).passages
+    first, _, third, _ = searcher().trace(WHEN, top=4).passages
     assert first.hits == (Hit("dense", 2, 1 / 2), Hit("keyword", 1, 1.0), Hit("fused", 1, first.score))
     assert [(hit.list_name, hit.rank) for hit in third.hits] == [("keyword", 2), ("fused", 3)]
     assert (first.path, first.title, first.text, first.context) == ("/documents/a.md", "Title", "x" * 8, "Context 8.")
@@ -86,7 +88,7 @@ def test_a_passage_tells_its_chunk_and_its_rank_in_every_list() -> None:
 
 
 def test_chunks_that_the_store_has_no_more_are_left_out() -> None:
-    trace = searcher(store=FakeStore(missing=[8])).trace("when", top=3)
+    trace = searcher(store=FakeStore(missing=[8])).trace(WHEN, top=3)
     assert ids(trace.passages) == [7, 9]
     assert trace.rankings["fused"] == [8, 7, 9, 5]
 
@@ -94,14 +96,14 @@ def test_chunks_that_the_store_has_no_more_are_left_out() -> None:
 @pytest.mark.parametrize(("pool", "top", "asked"), [(2, 1, [8]), (2, 2, [8, 7]), (1, 3, [8, 7, 9])])
 def test_no_more_chunks_are_fetched_than_returned(pool: int, top: int, asked: list[int]) -> None:
     store = FakeStore()
-    trace = searcher(store=store, settings=SETTINGS.model_copy(update={"pool": pool})).trace("when", top=top)
+    trace = searcher(store=store, settings=SETTINGS.model_copy(update={"pool": pool})).trace(WHEN, top=top)
     assert ids(trace.passages) == store.asked == asked
     assert trace.rankings["dense"] == [7, 8, 5][: max(pool, top)]
 
 
 def test_candidates_are_reranked_where_there_is_a_reranker() -> None:
     reader, store = by_length(), FakeStore()
-    trace = searcher(reader=reader, store=store).trace("when", top=2)
+    trace = searcher(reader=reader, store=store).trace(WHEN, top=2)
     assert trace.rankings["fused"] == [8, 7, 9, 5] == store.asked
     assert trace.rankings["reranked"] == [9, 8, 7, 5]
     assert ids(trace.passages) == [9, 8]
@@ -112,7 +114,7 @@ def test_candidates_are_reranked_where_there_is_a_reranker() -> None:
 
 @pytest.mark.parametrize("reader", [None, by_length()])
 def test_nothing_is_reranked_unless_asked(reader: FakeReader | None) -> None:
-    trace = searcher(reader=reader).trace("when", top=4, rerank=reader is None)
+    trace = searcher(reader=reader).trace(WHEN, top=4, rerank=reader is None)
     assert ids(trace.passages) == trace.rankings["fused"]
     assert "reranked" not in trace.rankings
     assert "rerank" not in trace.seconds
@@ -122,75 +124,75 @@ def test_nothing_is_reranked_unless_asked(reader: FakeReader | None) -> None:
 def test_as_many_candidates_are_reranked_as_the_settings_say() -> None:
     reader = by_length()
     two = SETTINGS.model_copy(update={"rerank_candidates": 2})
-    trace = searcher(reader=reader, settings=two).trace("when", top=4)
+    trace = searcher(reader=reader, settings=two).trace(WHEN, top=4)
     assert reader.scored == 2
     assert ids(trace.passages) == [8, 7, 9, 5]
 
 
 def test_an_index_that_finds_nothing() -> None:
-    trace = searcher((), (), reader=by_length()).trace("when", top=3)
+    trace = searcher((), (), reader=by_length()).trace(WHEN, top=3)
     assert trace.passages == []
     assert trace.rankings == {"dense": [], "keyword": [], "fused": [], "reranked": []}
 
 
 def test_a_follow_up_is_told_from_a_new_subject() -> None:
-    assert not searcher().trace("when", top=1).follows
-    assert searcher().trace("when", top=1, earlier=["who"]).follows
+    assert not searcher().trace(WHEN, top=1).follows
+    assert searcher().trace(WHEN, top=1, earlier=["who"]).follows
     tuning = FollowUpTuning(new_subject_below=0.5)
     strict = Searcher(FakeIndex((1,), (1,)), cast(Store, FakeStore()), SETTINGS, EMBEDDER, None, None, tuning)
-    assert not strict.trace("when", top=1, earlier=["who"]).follows
-    assert strict.trace("when and who", top=1, earlier=["when and who now"]).follows
+    assert not strict.trace(WHEN, top=1, earlier=["who"]).follows
+    assert strict.trace(Question("when and who"), top=1, earlier=["when and who now"]).follows
 
 
 def test_weak_passages_are_marked_and_stay() -> None:
     def weak(below: float | None, candidates: int = 0) -> list[bool | None]:
         settings = SETTINGS.model_copy(update={"rerank_candidates": candidates})
-        found = searcher(reader=by_length(), weak_below=below, settings=settings).trace("when", top=4).passages
+        found = searcher(reader=by_length(), weak_below=below, settings=settings).trace(WHEN, top=4).passages
         assert len(found) == 4
         return [passage.weak for passage in found]
 
-    first, *_, last = (len(reranked_text(one)) for one in searcher(reader=by_length()).trace("when", top=4).passages)
+    first, *_, last = (len(reranked_text(one)) for one in searcher(reader=by_length()).trace(WHEN, top=4).passages)
     assert weak(float(first)) == [False, True, True, True]
     assert weak(float(last)) == [False] * 4
     assert weak(None) == [None] * 4, "nothing is known of this reader's scale"
     assert weak(first + 1.0, candidates=2) == [True, True, None, None], "only two were read by it"
-    assert searcher(weak_below=1.0).trace("when", top=4).passages[0].weak is None
+    assert searcher(weak_below=1.0).trace(WHEN, top=4).passages[0].weak is None
 
 
 def test_a_least_score_cuts() -> None:
-    scores = [one.hits[-1].score for one in searcher(reader=by_length()).trace("when", top=4).passages]
-    trace = searcher(reader=by_length()).trace("when", top=4, min_score=scores[1])
+    scores = [one.hits[-1].score for one in searcher(reader=by_length()).trace(WHEN, top=4).passages]
+    trace = searcher(reader=by_length()).trace(WHEN, top=4, min_score=scores[1])
     assert ids(trace.passages) == [9, 8]
     assert trace.rankings["reranked"] == [9, 8, 7, 5]
-    assert searcher(reader=by_length()).trace("when", top=4, min_score=scores[0] + 1).passages == []
+    assert searcher(reader=by_length()).trace(WHEN, top=4, min_score=scores[0] + 1).passages == []
 
 
 def test_every_passage_that_is_not_weak_from_a_larger_pool() -> None:
     many = tuple(range(1, 101))
     settings = SETTINGS.model_copy(update={"pool": 10, "passages": 5, "all_candidates": 90})
     reader = by_length(-1)
-    trace = searcher(many, (), reader=reader, settings=settings, weak_below=-60.0).trace("when", top=90, every=True)
+    trace = searcher(many, (), reader=reader, settings=settings, weak_below=-60.0).trace(WHEN, top=90, every=True)
     assert reader.scored == 90, "all, although later rounds bring no better ones"
     lengths = [len(reranked_text(one)) for one in trace.passages]
     assert lengths == sorted(lengths)
     assert 20 < len(lengths) < 60
     assert max(lengths) <= 60
     more = searcher(many, (), reader=by_length(-1), settings=settings, weak_below=-60.0)
-    assert len(more.trace("when", top=90, every=True, min_score=-40.0).passages) < len(lengths)
+    assert len(more.trace(WHEN, top=90, every=True, min_score=-40.0).passages) < len(lengths)
 
 
 @pytest.mark.parametrize("how", [{"every": True}, {"min_score": 1.0}])
 def test_scores_need_a_reranker(how: dict[str, Any]) -> None:
     with pytest.raises(QuestionError, match="the scores of a reranker"):
-        searcher().trace("when", top=3, **how)
+        searcher().trace(WHEN, top=3, **how)
     with pytest.raises(QuestionError, match="--no-rerank"):
-        searcher(reader=by_length(), weak_below=1.0).trace("when", top=3, rerank=False, **how)
+        searcher(reader=by_length(), weak_below=1.0).trace(WHEN, top=3, rerank=False, **how)
 
 
 def test_a_reranker_of_unknown_scale_needs_a_least_score() -> None:
     with pytest.raises(QuestionError, match="--min-score"):
-        searcher(reader=by_length()).trace("when", top=3, every=True)
-    assert searcher(reader=by_length()).trace("when", top=3, every=True, min_score=0.0).passages
+        searcher(reader=by_length()).trace(WHEN, top=3, every=True)
+    assert searcher(reader=by_length()).trace(WHEN, top=3, every=True, min_score=0.0).passages
 
 
 def passages(*texts: str) -> list[Passage]:
@@ -232,7 +234,7 @@ def test_a_slow_machine_reranks_fewer_and_always_as_many() -> None:
     reader = by_length()
     reader.pairs_per_second = 1.0
     settings = SETTINGS.model_copy(update={"rerank_seconds": 2.0})
-    assert searcher(reader=reader, settings=settings).trace("when", top=4).rankings["reranked"]
+    assert searcher(reader=reader, settings=settings).trace(WHEN, top=4).rankings["reranked"]
     assert reader.scored == 4, "all, since there are fewer than the least that are worth it"
 
 
@@ -240,9 +242,9 @@ def test_a_reader_whose_rank_is_fused_reads_only_what_is_kept() -> None:
     settings = SETTINGS.model_copy(update={"passages": 2})
     for reader, read in ((by_length(fused_weight=1.0), 2), (by_length(), 4)):
         searching = searcher(reader=reader, settings=settings)
-        assert len(searching.trace("when", top=4).rankings["reranked"]) == 4
+        assert len(searching.trace(WHEN, top=4).rankings["reranked"]) == 4
         assert reader.scored == read
-    searching.trace("when", top=4, every=True, min_score=0.0)
+    searching.trace(WHEN, top=4, every=True, min_score=0.0)
     assert reader.scored == 8, "all of them"
 
 
@@ -256,7 +258,7 @@ def test_a_blend_weighs_both_ranks() -> None:
 
 
 def test_a_reader_reads_title_terms_and_text() -> None:
-    (found,) = searcher((3,), ()).trace("when", top=1).passages
+    (found,) = searcher((3,), ()).trace(WHEN, top=1).passages
     assert reranked_text(found) == "Title\nTerms 3.\nxxx"
     assert reranked_text(passages("alone")[0]) == "alone"
 
@@ -273,7 +275,9 @@ def test_keywords_count_less_where_a_foreign_question_has_words_that_no_document
     settings = SETTINGS.model_copy(update={"dense_weight": 0.9})
 
     def first(question: str) -> int:
-        return Searcher(index, store, settings, EMBEDDER, None, None).trace(question, top=3).rankings["fused"][1]
+        return (
+            Searcher(index, store, settings, EMBEDDER, None, None).trace(Question(question), top=3).rankings["fused"][1]
+        )
 
     assert first("where is the boat of x") == 9
     assert first("wo ist das Boot von x") == 7  # the third of 9 of the dense list counts more

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.answering.answerer import Answerer, answer_room
+from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import whole_sources
 from local_rag.llama.external import ExternalEngine
 from local_rag.llama.models_in_use import open_engine
@@ -60,8 +61,8 @@ def test_the_same_answer_as_in_this_process(server: tuple[str, bool], weights: P
     with open_engine(weights, context_tokens=answer_room) as generator:
         for question in QUESTIONS:
             sources = whole_sources(question, [[BOAT]])
-            here = Answerer(lambda: generator).draft(question, sources)
-            there = Answerer(lambda: engine).draft(question, sources)
+            here = Answerer(lambda: generator).draft(read_question(question), sources)
+            there = Answerer(lambda: engine).draft(read_question(question), sources)
             assert here is not None
             assert there is not None
             assert [one.sentence for one in there.sentences] == [one.sentence for one in here.sentences]

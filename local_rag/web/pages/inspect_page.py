@@ -9,11 +9,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from local_rag.asking import require_question
 from local_rag.display import passage_as_dict
 from local_rag.errors import QuestionError
 from local_rag.retrieval.searcher import Trace
 from local_rag.serving.http import require_role, unless_gone
-from local_rag.serving.requests import SearchRequest, require_question
+from local_rag.serving.requests import SearchRequest
 from local_rag.view import View
 from local_rag.web.site import (
     caller_of,

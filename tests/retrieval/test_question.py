@@ -1,8 +1,30 @@
-"""Questions about whole documents are told from others by rule; others never see the rows of documents."""
+"""Questions that cannot be asked are refused; those about whole documents are told from others by rule."""
+
+import re
+from functools import partial
+from pathlib import Path
 
 import pytest
 
-from local_rag.retrieval.document_questions import asks_for_documents
+from local_rag import Library
+from local_rag.errors import QuestionError
+from local_rag.retrieval.question import asks_for_documents
+
+
+@pytest.mark.parametrize(
+    ("question", "message"),
+    [
+        ("", "The question is empty."),
+        (" \n", "The question is empty."),
+        ("x" * 4001, "The question is longer than 4,000 characters; ask in fewer words."),
+        ("Who \udcff?", "The question is not UTF-8; set the terminal to UTF-8 and type it again."),
+    ],
+)
+def test_a_library_refuses_what_is_no_question(tmp_path: Path, question: str, message: str) -> None:
+    with Library(tmp_path / "none") as library:
+        for ask in (library.ask, library.search, library.find, partial(library.search_keywords, top=1)):
+            with pytest.raises(QuestionError, match=f"^{re.escape(message)}$"):
+                ask(question)
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,17 @@
-"""Detect questions about whole documents: only these search the rows that stand for documents too.
+"""A question: checked once, and read for what its words ask for.
 
-For any other question those rows would push chunks out of the lists: they lowered the rank of the golden passages of
-the questions on corpus/ (MRR of the fused list 0.810 instead of 0.828, p = 0.001).
+Only questions about whole documents search the rows that stand for documents too. For any other question those rows
+would push chunks out of the lists: they lowered the rank of the golden passages of the questions on corpus/ (MRR of the
+fused list 0.810 instead of 0.828, p = 0.001).
 """
 
 import re
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+from local_rag.asking import require_question
+from local_rag.retrieval.counting_questions import FindQuestion, find_question
+from local_rag.text.languages import language_of
 
 _DOCUMENT = (
     r"(?:web ?)?(?:documents?|docs?|files?|pages?|papers?|reports?|manuals?|handbooks?|booklets?|brochures?|guides?|"
@@ -31,6 +37,36 @@ _ASKS = (
     r"publish|report|say)"
 )
 _LONGEST = 2000  # characters of a question that are examined
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question; one that is empty, too long or not UTF-8 raises QuestionError.
+
+    `parts` are the questions of a compound one; none if it asks for one thing. What else its words say is read when it
+    is needed.
+    """
+
+    text: str
+    parts: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_question(self.text)
+
+    @cached_property
+    def language(self) -> str:
+        """The language that it is asked in."""
+        return language_of(self.text)
+
+    @cached_property
+    def about_documents(self) -> bool:
+        """Whether it asks for documents or for their subject, not for something in a document."""
+        return asks_for_documents(self.text)
+
+    @cached_property
+    def of_all_documents(self) -> FindQuestion | None:
+        """What it asks of all documents; None if it may ask for anything else."""
+        return find_question(self.text)
 
 
 @cache
