@@ -248,8 +248,7 @@ class View:
         True, the result is what was found until then.
         """
         checked, asked, notes = Question(question), any_question(question), tuple[str, ...]()
-        filters = as_filters(filters)
-        how = {"most": most, "progress": progress, "stop": stop}
+        filters, how = as_filters(filters), dict[str, Any](most=most, progress=progress, stop=stop)
         found = self._find(checked, asked, filters, **how) if asked.rule == "names" else None
         if found is None:
             if asked.rule == "names":

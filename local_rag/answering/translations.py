@@ -1,240 +1,30 @@
 """Say the few sentences of the program itself in the language of the question."""
 
+import tomllib
 from collections.abc import Mapping
-from types import MappingProxyType
+from functools import cache
+from pathlib import Path
 
-from local_rag.records import CORRECTED
-from local_rag.text.languages import language_of
-
-_TRANSLATIONS: Mapping[str, Mapping[str, str]] = MappingProxyType(
-    {
-        "The documents do not answer this question.": {
-            "german": "Die Dokumente beantworten diese Frage nicht.",
-            "french": "Les documents ne répondent pas à cette question.",
-            "spanish": "Los documentos no responden a esta pregunta.",
-            "italian": "I documenti non rispondono a questa domanda.",
-            "portuguese": "Os documentos não respondem a esta pergunta.",
-            "dutch": "De documenten beantwoorden deze vraag niet.",
-            "swedish": "Dokumenten besvarar inte den här frågan.",
-            "norwegian": "Dokumentene svarer ikke på dette spørsmålet.",
-            "danish": "Dokumenterne besvarer ikke dette spørgsmål.",
-            "finnish": "Asiakirjat eivät vastaa tähän kysymykseen.",
-            "polish": "Dokumenty nie odpowiadają na to pytanie.",
-            "russian": "Документы не отвечают на этот вопрос.",
-            "chinese": "文档没有回答这个问题。",
-            "japanese": "文書にはこの質問への答えがありません。",
-        },
-        "The documents do not say:": {
-            "german": "Die Dokumente sagen nicht:",
-            "french": "Les documents ne disent pas :",
-            "spanish": "Los documentos no dicen:",
-            "italian": "I documenti non dicono:",
-            "portuguese": "Os documentos não dizem:",
-            "dutch": "De documenten zeggen niet:",
-            "swedish": "Dokumenten säger inte:",
-            "norwegian": "Dokumentene sier ikke:",
-            "danish": "Dokumenterne siger ikke:",
-            "finnish": "Asiakirjat eivät kerro:",
-            "polish": "Dokumenty nie mówią:",
-            "russian": "Документы не сообщают:",
-            "chinese": "文档中没有提到\uff1a",
-            "japanese": "文書には書かれていません\uff1a",
-        },
-        "Not sure. This is what the documents say:": {
-            "german": "Nicht sicher. Das sagen die Dokumente:",
-            "french": "Sans certitude. Voici ce que disent les documents :",
-            "spanish": "No es seguro. Esto dicen los documentos:",
-            "italian": "Non è certo. Ecco che cosa dicono i documenti:",
-            "portuguese": "Sem certeza. Isto é o que dizem os documentos:",
-            "dutch": "Niet zeker. Dit zeggen de documenten:",
-            "swedish": "Osäkert. Så här säger dokumenten:",
-            "norwegian": "Usikkert. Dette sier dokumentene:",
-            "danish": "Usikkert. Dette siger dokumenterne:",
-            "finnish": "Ei varmaa. Asiakirjat sanovat näin:",
-            "polish": "Nie ma pewności. Oto co mówią dokumenty:",
-            "russian": "Точно неизвестно. Вот что говорится в документах:",
-            "chinese": "不能确定。文档中这样写道\uff1a",
-            "japanese": "確かではありません。文書には次のようにあります\uff1a",
-        },
-        "Probably right; read the quotation.": {
-            "german": "Wahrscheinlich richtig; lesen Sie das Zitat.",
-            "french": "Probablement juste ; lisez la citation.",
-            "spanish": "Probablemente correcto; lea la cita.",
-            "italian": "Probabilmente giusto; leggere la citazione.",
-            "portuguese": "Provavelmente certo; leia a citação.",
-            "dutch": "Waarschijnlijk juist; lees het citaat.",
-            "swedish": "Troligen rätt; läs citatet.",
-            "norwegian": "Trolig riktig; les sitatet.",
-            "danish": "Sandsynligvis rigtigt; læs citatet.",
-            "finnish": "Todennäköisesti oikein; lue lainaus.",
-            "polish": "Prawdopodobnie poprawne; przeczytaj cytat.",
-            "russian": "Вероятно, верно; прочитайте цитату.",
-            "chinese": "很可能正确\uff1b请阅读引文。",
-            "japanese": "おそらく正しい答えです。引用を確認してください。",
-        },
-        "Doubtful; read the quotation before you rely on this.": {
-            "german": "Zweifelhaft; lesen Sie das Zitat, bevor Sie sich darauf verlassen.",
-            "french": "Douteux ; lisez la citation avant de vous y fier.",
-            "spanish": "Dudoso; lea la cita antes de fiarse de ello.",
-            "italian": "Dubbio; leggere la citazione prima di farvi affidamento.",
-            "portuguese": "Duvidoso; leia a citação antes de confiar nisto.",
-            "dutch": "Twijfelachtig; lees het citaat voordat u erop vertrouwt.",
-            "swedish": "Tveksamt; läs citatet innan du litar på det.",
-            "norwegian": "Tvilsomt; les sitatet før du stoler på det.",
-            "danish": "Tvivlsomt; læs citatet, før du stoler på det.",
-            "finnish": "Epävarmaa; lue lainaus ennen kuin luotat tähän.",
-            "polish": "Wątpliwe; przeczytaj cytat, zanim na tym polegniesz.",
-            "russian": "Сомнительно; прочитайте цитату, прежде чем полагаться на это.",
-            "chinese": "存疑\uff1b在采信之前请阅读引文。",
-            "japanese": "疑わしい答えです。頼る前に引用を確認してください。",
-        },
-        "Sources:": {
-            "german": "Quellen:",
-            "french": "Sources :",
-            "spanish": "Fuentes:",
-            "italian": "Fonti:",
-            "portuguese": "Fontes:",
-            "dutch": "Bronnen:",
-            "swedish": "Källor:",
-            "norwegian": "Kilder:",
-            "danish": "Kilder:",
-            "finnish": "Lähteet:",
-            "polish": "Źródła:",
-            "russian": "Источники:",
-            "chinese": "来源\uff1a",
-            "japanese": "出典\uff1a",
-        },
-        "Closest:": {
-            "german": "Am nächsten kommt:",
-            "french": "Le plus proche :",
-            "spanish": "Lo más cercano:",
-            "italian": "Il più vicino:",
-            "portuguese": "O mais próximo:",
-            "dutch": "Het dichtst in de buurt:",
-            "swedish": "Närmast:",
-            "norwegian": "Nærmest:",
-            "danish": "Nærmest:",
-            "finnish": "Lähimpänä:",
-            "polish": "Najbliższe:",
-            "russian": "Ближе всего:",
-            "chinese": "最接近的内容\uff1a",
-            "japanese": "最も近い箇所\uff1a",
-        },
-        "Not in what it cites: {words}, in “{sentence}”": {
-            "german": "Nicht in der angegebenen Quelle: {words}, in „{sentence}“",
-            "french": "Absent de la source citée : {words}, dans « {sentence} »",
-            "spanish": "No está en la fuente citada: {words}, en «{sentence}»",
-            "italian": "Non è nella fonte citata: {words}, in «{sentence}»",
-            "portuguese": "Não está na fonte citada: {words}, em «{sentence}»",
-            "dutch": "Niet in de genoemde bron: {words}, in „{sentence}”",
-            "swedish": "Finns inte i den angivna källan: {words}, i ”{sentence}”",
-            "norwegian": "Finnes ikke i den oppgitte kilden: {words}, i «{sentence}»",
-            "danish": "Findes ikke i den angivne kilde: {words}, i »{sentence}«",
-            "finnish": "Ei mainitussa lähteessä: {words}, kohdassa ”{sentence}”",
-            "polish": "Brak w podanym źródle: {words}, w „{sentence}”",
-            "russian": "Нет в указанном источнике: {words}, в «{sentence}»",
-            "chinese": "引用的来源中没有\uff1a{words}\uff0c见“{sentence}”",
-            "japanese": "出典に見当たりません\uff1a{words}「{sentence}」",
-        },
-        "Not in any source: “{sentence}”": {
-            "german": "In keiner Quelle: „{sentence}“",
-            "french": "Dans aucune source : « {sentence} »",
-            "spanish": "En ninguna fuente: «{sentence}»",
-            "italian": "In nessuna fonte: «{sentence}»",
-            "portuguese": "Em nenhuma fonte: «{sentence}»",
-            "dutch": "In geen enkele bron: „{sentence}”",
-            "swedish": "Inte i någon källa: ”{sentence}”",
-            "norwegian": "Ikke i noen kilde: «{sentence}»",
-            "danish": "Ikke i nogen kilde: »{sentence}«",
-            "finnish": "Ei missään lähteessä: ”{sentence}”",
-            "polish": "W żadnym źródle: „{sentence}”",
-            "russian": "Ни в одном источнике: «{sentence}»",
-            "chinese": "任何来源中都没有\uff1a“{sentence}”",
-            "japanese": "どの出典にもありません\uff1a「{sentence}」",
-        },
-        "This answer is about {about}. Similar passages are in {others}.": {
-            "german": "Diese Antwort betrifft {about}. Ähnliche Stellen: {others}.",
-            "french": "Cette réponse porte sur {about}. Passages semblables : {others}.",
-            "spanish": "Esta respuesta trata de {about}. Pasajes parecidos: {others}.",
-            "italian": "Questa risposta riguarda {about}. Passi simili: {others}.",
-            "portuguese": "Esta resposta trata de {about}. Passagens semelhantes: {others}.",
-            "dutch": "Dit antwoord gaat over {about}. Soortgelijke passages: {others}.",
-            "swedish": "Svaret gäller {about}. Liknande ställen: {others}.",
-            "norwegian": "Svaret gjelder {about}. Lignende steder: {others}.",
-            "danish": "Svaret gælder {about}. Lignende steder: {others}.",
-            "finnish": "Vastaus koskee tätä: {about}. Samankaltaisia kohtia: {others}.",
-            "polish": "Odpowiedź dotyczy: {about}. Podobne miejsca: {others}.",
-            "russian": "Ответ относится к: {about}. Похожие места: {others}.",
-            "chinese": "此回答出自\uff1a{about}。类似的内容见\uff1a{others}。",
-            "japanese": "この答えの対象\uff1a{about}。似た箇所\uff1a{others}。",
-        },
-        CORRECTED: {
-            "german": 'Gesucht wurde "{searched}" statt "{typed}".',
-            "french": 'Recherche de "{searched}" au lieu de "{typed}".',
-            "spanish": 'Se buscó "{searched}" en lugar de "{typed}".',
-            "italian": 'Cercato "{searched}" invece di "{typed}".',
-            "portuguese": 'Pesquisou-se "{searched}" em vez de "{typed}".',
-            "dutch": 'Gezocht is "{searched}" in plaats van "{typed}".',
-            "swedish": 'Sökte efter "{searched}" i stället för "{typed}".',
-            "norwegian": 'Søkte etter "{searched}" i stedet for "{typed}".',
-            "danish": 'Søgte efter "{searched}" i stedet for "{typed}".',
-            "finnish": 'Haettiin sanaa "{searched}" sanan "{typed}" sijaan.',
-            "polish": 'Szukano "{searched}" zamiast "{typed}".',
-            "russian": 'Искалось "{searched}" вместо "{typed}".',
-            "chinese": '搜索的是 "{searched}" 而不是 "{typed}"。',
-            "japanese": '"{typed}" の代わりに "{searched}" を検索しました。',
-        },
-        "Changed or gone since it was indexed: {places}.": {
-            "german": "Seit der Indexierung geändert oder nicht mehr da: {places}.",
-            "french": "Modifié ou disparu depuis l'indexation : {places}.",
-            "spanish": "Cambiado o desaparecido desde la indexación: {places}.",
-            "italian": "Modificato o scomparso dopo l'indicizzazione: {places}.",
-            "portuguese": "Alterado ou desaparecido desde a indexação: {places}.",
-            "dutch": "Gewijzigd of verdwenen sinds het indexeren: {places}.",
-            "swedish": "Ändrat eller borttaget efter indexeringen: {places}.",
-            "norwegian": "Endret eller borte siden indekseringen: {places}.",
-            "danish": "Ændret eller væk siden indekseringen: {places}.",
-            "finnish": "Muuttunut tai poistunut indeksoinnin jälkeen: {places}.",
-            "polish": "Zmienione lub usunięte od czasu indeksowania: {places}.",
-            "russian": "Изменено или удалено после индексирования: {places}.",
-            "chinese": "建立索引后已更改或不存在\uff1a{places}。",
-            "japanese": "索引の作成後に変更または削除\uff1a{places}。",
-        },
-        "Correction: the text above did not pass the check against the documents and is struck. This stands:": {
-            "german": "Korrektur: Der Text oben hat der Prüfung an den Dokumenten nicht standgehalten "
-            "und ist gestrichen. Es gilt:",
-            "french": "Correction : le texte ci-dessus n'a pas résisté à la vérification dans les "
-            "documents et il est retiré. Voici ce qui reste :",
-            "spanish": "Corrección: el texto anterior no ha superado la comprobación con los documentos "
-            "y se retira. Vale esto:",
-            "italian": "Correzione: il testo qui sopra non ha superato la verifica con i documenti ed è "
-            "ritirato. Vale questo:",
-            "portuguese": "Correção: o texto acima não passou na verificação com os documentos e foi "
-            "retirado. Vale isto:",
-            "dutch": "Correctie: de tekst hierboven klopte niet met de documenten en vervalt. Dit geldt:",
-            "swedish": "Rättelse: texten ovan stämde inte med dokumenten och är struken. Detta gäller:",
-            "norwegian": "Rettelse: teksten ovenfor stemte ikke med dokumentene og er strøket. Dette gjelder:",
-            "danish": "Rettelse: teksten ovenfor stemte ikke med dokumenterne og er strøget. Dette gælder:",
-            "finnish": "Korjaus: yllä oleva teksti ei vastannut asiakirjoja, ja se on poistettu. Tämä pätee:",
-            "polish": "Sprostowanie: powyższy tekst nie przeszedł sprawdzenia z dokumentami i zostaje "
-            "skreślony. Obowiązuje:",
-            "russian": "Исправление: текст выше не прошёл проверку по документам и вычеркнут. Верно следующее:",
-            "chinese": "更正\uff1a以上文字未通过与文档的核对\uff0c已作废。以下为准\uff1a",
-            "japanese": "訂正\uff1a上の文は文書との照合を通らなかったため取り消します。正しくは\uff1a",
-        },
-    }
-)
+from local_rag.text.languages import ENGLISH, language_of
 
 
-def translated(sentence: str, question: str, /, **said: str) -> str:
+@cache
+def translations() -> Mapping[str, Mapping[str, str]]:
+    """Return the translations of each sentence by language, read when a question is not in English."""
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+def translated(sentence: str, question: str, /, **values: str) -> str:
     """Return a sentence of the program in the language of a question, in English if it is not known in that one.
 
-    What is `said` takes the place of its name in braces.
+    The `values` take the places of their names in braces.
     """
-    words = _TRANSLATIONS.get(sentence, {}).get(language_of(question), sentence)
-    return words.format(**said) if said else words
+    language = language_of(question)
+    words = sentence if language == ENGLISH else translations().get(sentence, {}).get(language, sentence)
+    return words.format(**values) if values else words
 
 
 def is_answered_in_english(question: str) -> bool:
     """Return whether the sentences of the program are in English for a question."""
-    return all(language_of(question) not in known for known in _TRANSLATIONS.values())
+    language = language_of(question)
+    return language == ENGLISH or all(language not in known for known in translations().values())

@@ -5,13 +5,13 @@ from string import Formatter
 import pytest
 
 from local_rag.answering.compose import NOT_SAID, NOT_SURE, REFUSAL
-from local_rag.answering.translations import _TRANSLATIONS, translated
+from local_rag.answering.translations import translated, translations
 
 
 def test_all_sentences_are_known_in_the_same_languages_with_the_same_places_to_fill() -> None:
-    assert {REFUSAL, NOT_SURE, NOT_SAID} <= set(_TRANSLATIONS)
-    for sentence, texts in _TRANSLATIONS.items():
-        assert set(texts) == set(_TRANSLATIONS[REFUSAL]), sentence
+    assert {REFUSAL, NOT_SURE, NOT_SAID} <= set(translations())
+    for sentence, texts in translations().items():
+        assert set(texts) == set(translations()[REFUSAL]), sentence
         for text in texts.values():
             assert _filled(text) == _filled(sentence)
             assert text != sentence

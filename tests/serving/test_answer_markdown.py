@@ -135,7 +135,7 @@ def test_replaced_text_of_which_nothing_was_told_needs_no_correction() -> None:
 def test_a_list_of_documents_is_markdown_but_no_line_of_a_document_is() -> None:
     one = passage("The ![crane](http://elsewhere/x.png) *fell*.", path="/d/a.md", title="A <b>")
     found = Found("q", "documents", 'contain the word "crane"', 1, (FoundPlace(one, 2),), notes=("Only a part.",))
-    assert answer_as_markdown(answer_of(found, 0.1), name) == (
+    assert answer_as_markdown(answer_of(found), name) == (
         '1 document that contains the word "crane":\n\n'
         "- A \\<b> (2 times): \u201cThe ![crane\\](http://elsewhere/x.png) *fell\\*.\u201d [1]\n\n"
         "Only a part.\n\nSources:\n\n- [1] a.md:1"
