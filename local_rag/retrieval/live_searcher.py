@@ -60,7 +60,12 @@ class LiveSearcher:
         self._opened = dict[Filters, OpenSearcher]()  # by the limits of who searches, in the order of their last use
 
     def open(self, settings: Settings, explicit: Collection[str], limits: Filters = EVERYTHING) -> OpenSearcher:
-        """Return the searcher of the live index, opened if that is not open; see `open_searcher`."""
+        """Return the searcher of the live index, opened if that is not open.
+
+        It has the settings that the index was made with, except the `explicit` ones, which keep their value, and with
+        limits it shows only what they let somebody see. Raises LibraryError, ClusterError or OSError if there is no
+        index, or if it cannot be opened.
+        """
         while True:
             stamp = self._indexes.live_stamp()
             before = self._opened.pop(limits, None)
@@ -68,16 +73,7 @@ class LiveSearcher:
                 self._opened[limits] = before
                 return before
             try:
-                opened = open_searcher(
-                    self._folder,
-                    self._indexes,
-                    settings,
-                    explicit,
-                    partial(self._sight.of, limits=limits) if limits else None,
-                    require_compatible=self._require_compatible,
-                    load_embedder=self._load_embedder,
-                    load_reader=self._load_reader,
-                )
+                opened = self._open(settings, explicit, limits)
             except (LibraryError, OSError):
                 # A writer may have replaced and removed this index while it was being opened.
                 if self._indexes.live_stamp() == stamp:
@@ -88,6 +84,41 @@ class LiveSearcher:
             finally:
                 if before is not None:
                     before.close()
+
+    def _open(self, settings: Settings, explicit: Collection[str], limits: Filters) -> OpenSearcher:
+        index = live_index(self._indexes, settings, self._folder)
+        used = settings_of(index.manifest, settings, explicit)
+        embed_model = find(used, "embed")
+        self._require_compatible(index.manifest, used, embed_model)
+        require_sound(index)
+        with ExitStack() as stack:
+            passages: PassageStore | None = index.passages()
+            store, seen, versions = None, None, None
+            if passages is None:
+                passages = store = stack.enter_context(closing(Store(self._folder)))
+                require_own(store, index)
+                seen = self._sight.of(store, limits) if limits else None
+                if seen:
+                    show_only(store, seen)
+                versions = Versions(store, settings.no_versions)
+            if limits:
+                index = index.showing(seen.told if seen else ())
+            index.open()
+            rerank_model = find(used, "rerank") if "rerank" in chosen(used) else None
+            searcher = Searcher(
+                index,
+                passages,
+                settings,
+                self._load_embedder(embed_model),
+                partial(self._load_reader, rerank_model) if rerank_model else None,
+                rerank_model.weak_below if rerank_model else None,
+                FollowUpTuning(new_subject_below=embed_model.new_subject_below),
+                versions,
+                embed_model.about_from,
+                partial(is_frequent_word, embed_model),
+                of_part=bool(limits),
+            )
+            return OpenSearcher(searcher, stack.pop_all().close, partial(_is_overtaken, store, seen))
 
     def is_current(self, opened: OpenSearcher) -> bool:
         """Return whether an index is still the live one, and its passages those that it was made of."""
@@ -112,73 +143,14 @@ def _is_current(opened: OpenSearcher, stamp: str) -> bool:
     return bool(stamp) and opened.searcher.index.stamp == stamp and not opened.is_overtaken()
 
 
-def open_searcher(
-    folder: Path,
-    indexes: Indexes,
-    settings: Settings,
-    explicit: Collection[str],
-    see: Callable[[Store], Seen] | None = None,
-    *,
-    require_compatible: Callable[[Mapping[str, Any], Settings, InstalledModel], None],
-    load_embedder: Callable[[InstalledModel], Embedder],
-    load_reader: Callable[[InstalledModel], Reader],
-) -> OpenSearcher:
-    """Open the live index with the settings it was made with, except the `explicit` ones, which keep their value.
-
-    With `see`, which says what somebody sees of a store, it is an index of that alone.
-    `require_compatible` raises LibraryError if the manifest of the index does not allow these settings and this
-    embedder. Raises LibraryError, ClusterError or OSError if there is no index, or if it cannot be opened.
-    """
-    index = live_index(indexes, settings, folder)
-    used = settings_of(index.manifest, settings, explicit)
-    embed_model = find(used, "embed")
-    require_compatible(index.manifest, used, embed_model)
-    require_sound(index)
-    with ExitStack() as stack:
-        passages: PassageStore | None = index.passages()
-        is_overtaken: Callable[[], bool] = _never
-        versions = None
-        if passages is None:
-            passages = store = stack.enter_context(closing(Store(folder)))
-            require_own(store, index)
-            seen = see(store) if see else None
-            if seen:
-                show_only(store, seen)
-                index = index.showing(seen.told)
-            is_overtaken = partial(_is_overtaken, store, seen)
-            versions = Versions(store, settings.no_versions)
-        elif see:
-            index = index.showing(())
-        index.open()
-        rerank_model = find(used, "rerank") if "rerank" in chosen(used) else None
-        searcher = Searcher(
-            index,
-            passages,
-            settings,
-            load_embedder(embed_model),
-            partial(load_reader, rerank_model) if rerank_model else None,
-            rerank_model.weak_below if rerank_model else None,
-            FollowUpTuning(new_subject_below=embed_model.new_subject_below),
-            versions,
-            embed_model.about_from,
-            partial(is_frequent_word, embed_model),
-            of_part=see is not None,
-        )
-        return OpenSearcher(searcher, stack.pop_all().close, is_overtaken)
-
-
 def require_sound(index: Index) -> None:
     """Raise DamagedLibraryError if an index is damaged, since it would count and find too little."""
     if damage := index.damage(hash_all=False):
         raise DamagedLibraryError(f"The index is damaged: {damage[0]}", "run `local-rag repair` to build it again")
 
 
-def _never() -> bool:
-    return False
-
-
-def _is_overtaken(store: Store, seen: Seen | None) -> bool:
-    return store.is_overtaken or (seen is not None and store.version() != seen.version)
+def _is_overtaken(store: Store | None, seen: Seen | None) -> bool:
+    return store is not None and (store.is_overtaken or (seen is not None and store.version() != seen.version))
 
 
 def live_index(indexes: Indexes, settings: Settings, folder: Path) -> Index:

@@ -33,6 +33,9 @@ _HEADING = re.compile(r"#{1,6}\s")
 _SENTENCE_K = 10
 _BLEND_K = 10  # for the fusion of both ranks; chosen together with the models' fused_weight, see docs/results.md
 
+Ranking = Sequence[tuple[int, float]]
+"""The ids of chunks with their scores, best first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:
@@ -87,8 +90,6 @@ class Searcher:
         of_part: bool = False,
     ) -> None:
         self.index, self.versions, self.about_from = index, versions, about_from
-        # The store may hold contexts of an earlier run that this index does not contain.
-        self._mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "auto")
         self._store, self._settings, self._embedder = passages, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
         self._filtering = Filtering(passages, versions.outdated if versions else None)
@@ -162,12 +163,13 @@ class Searcher:
         reader = self.reader if rerank else None
         # Versions are put in order among as many passages for any `top`, so it does not change which comes first.
         ordered = max(top, settings.passages) if self.versions else top
-        passages = self._passages(lists, pool if reader else ordered)
+        candidates = lists["fused"][: pool if reader else ordered]
+        passages = _fetched(self.index, self._store, lists, candidates)
         watch.restart()
         if reader:
-            candidates = settings.rerank_candidates or (0 if every else self._candidates(reader, share))
+            most = settings.rerank_candidates or (0 if every else self._candidates(reader, share))
             kept = 0 if every else settings.passages
-            passages = rerank_passages(question.text, passages, reader, candidates=candidates, kept=kept, check=check)
+            passages = rerank_passages(question.text, passages, reader, candidates=most, kept=kept, check=check)
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]
             passages = mark_weak(passages, self._weak_below, least)
@@ -223,21 +225,6 @@ class Searcher:
                 "The score below which passages of this reranker are weak is not known; set `--min-score`."
             )
         return self._weak_below if min_score is None else min_score
-
-    def _passages(self, lists: Mapping[str, Sequence[tuple[int, float]]], count: int) -> list[Passage]:
-        """Fetch the first fused chunks, with the rank and score of each in every list."""
-        candidates = lists["fused"][:count]
-        hits: dict[int, list[Hit]] = {chunk: [] for chunk, _ in candidates}
-        for name, ranking in lists.items():
-            for rank, (chunk, score) in enumerate(ranking, start=1):
-                if chunk in hits:
-                    hits[chunk].append(Hit(name, rank, score))
-        stored = self._store.chunks_by_id(list(hits))
-        return [
-            found_passage(stored[chunk], score, tuple(hits[chunk]), self._mode)
-            for chunk, score in candidates
-            if chunk in stored
-        ]
 
 
 def rerank_passages(
@@ -316,15 +303,24 @@ def mark_weak(passages: Sequence[Passage], weak_below: float | None, least: floa
 def search_keywords(
     question: Question, index: Index, passages: PassageStore, *, top: int, filters: Filters = EVERYTHING
 ) -> list[Passage]:
-    """Return the passages with the best scores for the words of a question, best first, from an open index."""
-    mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "auto")
+    """Return the passages with the best scores for the words of a question, best first; this needs no model."""
     terms, allowed = question_terms(question.text, question.language), Filtering(passages).allowed(filters)
     ranking = index.keywords(terms, top, allowed, documents=question.about_documents)
-    stored = passages.chunks_by_id([chunk for chunk, _ in ranking])
+    return _fetched(index, passages, {"keyword": ranking}, ranking)
+
+
+def _fetched(index: Index, store: PassageStore, lists: Mapping[str, Ranking], candidates: Ranking) -> list[Passage]:
+    """Fetch the candidates that are in the store, with the rank and score of each in every list."""
+    # The store may hold contexts of an earlier run that this index does not contain.
+    mode: ContextMode = index.manifest.get("fingerprint", {}).get("context", "auto")
+    hits: dict[int, list[Hit]] = {chunk: [] for chunk, _ in candidates}
+    for name, ranking in lists.items():
+        for rank, (chunk, score) in enumerate(ranking, start=1):
+            if chunk in hits:
+                hits[chunk].append(Hit(name, rank, score))
+    stored = store.chunks_by_id(list(hits))
     return [
-        found_passage(stored[chunk], score, (Hit("keyword", rank, score),), mode)
-        for rank, (chunk, score) in enumerate(ranking, start=1)
-        if chunk in stored
+        found_passage(stored[chunk], score, tuple(hits[chunk]), mode) for chunk, score in candidates if chunk in stored
     ]
 
 

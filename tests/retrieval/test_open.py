@@ -10,7 +10,8 @@ import pytest
 from local_rag.errors import ClusterError, DamagedLibraryError, LibraryError
 from local_rag.index.protocol import Contents, PassageStore
 from local_rag.model_records import InstalledModel
-from local_rag.retrieval.live_searcher import OpenSearcher, open_searcher, settings_of
+from local_rag.retrieval.filters import Sight
+from local_rag.retrieval.live_searcher import LiveSearcher, OpenSearcher, settings_of
 from local_rag.retrieval.question import Question
 from local_rag.settings import SearchEngineSettings, Settings, resolve_settings
 from local_rag.store.database import Store
@@ -104,16 +105,15 @@ def opened(
         assert manifest["fingerprint"] == {"context": "auto"}
         checked.append((used, model.name))
 
-    searcher = open_searcher(
+    searcher = LiveSearcher(
         folder,
         FakeIndexes(live),
-        settings,
-        explicit,
+        Sight(),
         require_compatible=require_compatible,
         load_embedder=FakeEmbedder,
         load_reader=lambda _model: FakeReader(lambda _question, _text: 0.0),
     )
-    return searcher, checked
+    return searcher.open(settings, explicit), checked
 
 
 def test_an_index_that_holds_its_passages_needs_no_store(tmp_path: Path) -> None:
