@@ -76,7 +76,6 @@ class Conversation:
         return answer
 
     def _begin_anew(self, notice: str) -> None:
-        """Leave a conversation that has been forgotten."""
         self._id, self.last, self.turns, self.notice = None, None, [], notice
 
     def new_subject(self) -> None:
@@ -149,5 +148,4 @@ def conversation_as_markdown(turns: Sequence[KeptTurn]) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape HTML in a text."""
     return text.replace("&", "&amp;").replace("<", "&lt;")

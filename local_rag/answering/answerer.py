@@ -287,7 +287,6 @@ def _lacks(whole: Part, asked: str) -> bool:
 
 
 def _repeats(sentence: str, said: AbstractSet[str]) -> bool:
-    """Return whether most words of a sentence were said."""
     words = frozenset(keyword_tokens(sentence))
     return bool(said) and len(words & said) >= _REPEATED * len(words)
 

@@ -95,7 +95,6 @@ class Attributor:
         return self._attribute(qualifier[1].upper() + sentence[qualifier.end() :]) if qualifier else None
 
     def _by_clauses(self, joint: re.Match[str]) -> Attribution | None:
-        """Return the units that the two clauses of a sentence stand on."""
         sentence = joint.string
         clauses = sentence[: joint.start()], sentence[joint.end() :]
         if min(len(clause.split()) for clause in clauses) < _FEWEST_WORDS:

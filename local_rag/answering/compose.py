@@ -187,7 +187,6 @@ def _as_quotes(units: Iterable[tuple[int, Unit]], sources: Sequence[Source]) -> 
 
 
 def _list_around(source: Source, step: Unit) -> tuple[int, int]:
-    """Return the span of the numbered list that contains a step."""
     units = split_units([source.passage])
     first = last = next(number for number, one in enumerate(units) if one.start == step.start)
     while first and units[first - 1].kind in _IN_LIST:

@@ -258,5 +258,4 @@ def _words(text: str) -> Counter[str]:
 
 
 def _names(passage: Passage) -> set[str]:
-    """Return the words of a passage's title, headings and file name."""
     return set(_words(f"{heading_path(passage.title, passage.headings)} {passage.path.rpartition('/')[2]}"))

@@ -77,5 +77,4 @@ def first_token(generator: Generator, form: AnswerForm, prompt: Prompt) -> tuple
 
 
 def _log_odds_against(log_probability: float) -> float:
-    """Return the log odds that something does not happen."""
     return math.log(max(-math.expm1(log_probability), 1e-12)) - log_probability

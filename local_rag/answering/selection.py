@@ -98,12 +98,7 @@ def whole_sources(question: str, lists: Sequence[Sequence[Passage]], *, reader: 
     passages = drop_copies(take_turns(lists))
     units, answers = _ranked(question, passages, reader)
     return [
-        Source(
-            passage,
-            tuple(unit for unit in units if unit.passage == number),
-            passage.text,
-            answers=answers.get(number),
-        )
+        Source(passage, tuple(unit for unit in units if unit.passage == number), passage.text, answers.get(number))
         for number, passage in enumerate(passages)
     ]
 
@@ -218,7 +213,6 @@ def _run(units: Sequence[Unit], index: int) -> list[int]:
 
 
 def _belong(one: Unit, other: Unit) -> bool:
-    """Return whether two neighbours are parts of one list, table or paragraph."""
     steps = {one.kind, other.kind} <= {"item", "step"}
     return one.passage == other.passage and (steps or (one.kind, one.paragraph) == (other.kind, other.paragraph))
 
@@ -275,6 +269,5 @@ def drop_copies(passages: Sequence[Passage]) -> list[Passage]:
 
 
 def _word_triples(text: str) -> frozenset[tuple[str, ...]]:
-    """Return all sequences of three words."""
     words = _WORD.findall(text.lower())
     return frozenset(zip(words, words[1:], words[2:], strict=False)) or frozenset([tuple(words)])

@@ -66,40 +66,33 @@ def _units(index: int, passage: Passage) -> Iterator[Unit]:
     blocks = list(_blocks(text))
     head, label = _header(passage)
     for number, block in enumerate(blocks):
-        start, end = block.start, block.end
+        start, end, block_text = block.start, block.end, text[block.start : block.end]
         if number == 0 and label:
             # The passage begins within a long row: the header of its table says in which one.
-            row = text[start:end]
-            said = _row(head, _cells(row), cut=True) if head else " ".join(row.split())
-            yield Unit(
-                index,
-                "row",
-                f"{label} {said}" if label.endswith(":") else f"{label}; {said}",
-                start,
-                end,
-                block.paragraph,
-            )
+            rest = _row(head, _cells(block_text), cut=True) if head else " ".join(block_text.split())
+            label += "" if label.endswith(":") else ";"
+            yield Unit(index, "row", f"{label} {rest}", start, end, block.paragraph)
             continue
         if block.kind not in {"row", "rule"}:
             head = []
         if block.kind == "heading":
-            words = " ".join(_HEADING.sub("", text[start:end], count=1).split())
+            words = " ".join(_HEADING.sub("", block_text, count=1).split())
             heading = "" if words in above else words
         elif block.kind == "row" and (numbered := _SHEET_ROW.match(text, start, end)):
             yield Unit(index, "row", text[numbered.end() : end], start, end, block.paragraph, heading)
         elif block.kind == "row":
-            cells = _cells(text[start:end])
+            cells = _cells(block_text)
             following = blocks[number + 1] if number + 1 < len(blocks) else None
             if following and following.kind == "rule" and not head:
                 head = cells
                 continue
-            cut = bool(passage.table_header) and not text[start:end].endswith("|")
+            cut = bool(passage.table_header) and not block_text.endswith("|")
             yield Unit(index, "row", _row(head, cells, cut=cut), start, end, block.paragraph, heading)
         elif block.kind == "sentence":
             for first, last in _sentences(text, start, end):
                 yield Unit(index, "sentence", text[first:last], first, last, block.paragraph, heading)
         elif block.kind != "rule":
-            yield Unit(index, block.kind, text[start:end], start, end, block.paragraph, heading)
+            yield Unit(index, block.kind, block_text, start, end, block.paragraph, heading)
 
 
 def _blocks(text: str) -> Iterator[_Block]:

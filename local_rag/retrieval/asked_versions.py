@@ -73,7 +73,6 @@ def asked_versions(question: str, family: Sequence[Version], text_of: Callable[[
 
 
 def _of_days(question: str, family: Sequence[Version], text_of: Callable[[Version], str]) -> Iterator[Version]:
-    """Yield the versions of the days, months and years in a question."""
     rest = _WRITTEN_DATE.sub(" ", question)
     for period in {*map(_written, _WRITTEN_DATE.finditer(question)), *dates_in(rest)}:
         year, last = period[:_YEAR], _last_day(period)
@@ -93,7 +92,6 @@ def _written(found: re.Match[str]) -> str:
 
 
 def _last_day(period: str) -> date:
-    """Return the last day of a year, month or day."""
     year, month, day = (*map(int, period.split("-")), 0, 0)[:3]
     month = min(month, _LAST_MONTH) or _LAST_MONTH
     last = monthrange(year, month)[1]
@@ -101,12 +99,10 @@ def _last_day(period: str) -> date:
 
 
 def _dates_of(one: Version) -> Iterator[str]:
-    """Return the dates in the name of a version."""
     return chain(dates_in(PurePath(one.path).stem), dates_in(one.title[:_TITLE]))
 
 
 def _of_numbers(question: str, family: Sequence[Version]) -> Iterator[Version]:
-    """Yield the versions whose number a question names."""
     asked = version_numbers(question)
     for one in family:
         if asked & (version_numbers(PurePath(one.path).stem) | version_numbers(one.title[:_TITLE])):
@@ -127,7 +123,6 @@ def _is_named(path: PurePath, said: str) -> bool:
 
 
 def _older(question: str, family: Sequence[Version]) -> Sequence[Version]:
-    """Return the versions that a question calls older, previous or first."""
     found = _OLDER_VERSION.search(question)
     if not found:
         found = _OLDER_DOCUMENT.search(question)
@@ -142,7 +137,6 @@ def _older(question: str, family: Sequence[Version]) -> Sequence[Version]:
 
 
 def _is_called(noun: str, family: Sequence[Version]) -> bool:
-    """Return whether a document is called so in its name or title."""
     asked = set(keyword_tokens(noun))
     asked |= _SYNONYMS if asked <= _SYNONYMS else set()
     return any(asked & set(keyword_tokens(f"{PurePath(one.path).stem} {one.title[:_TITLE]}")) for one in family)

@@ -16,12 +16,12 @@ from local_rag.index.protocol import Allowed, Index
 from local_rag.records import Found, FoundPlace, Passage, Progress, StoredChunk, found_passage
 from local_rag.retrieval.counting_questions import FindQuestion, Phrase
 from local_rag.retrieval.filters import document_filter, outdated_of
-from local_rag.retrieval.highlights import sentences, unwrapped
 from local_rag.retrieval.occurrences import best_line, has_inflections, line_span, occurrences, pattern_of, tokens_of
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Searcher
 from local_rag.retrieval.version_families import Versions
 from local_rag.store.database import NamedDocument, Store
+from local_rag.text.sentences import sentence_spans, unwrapped
 from local_rag.text.tokens import keyword_tokens
 
 OnProgress = Callable[[Progress], None]
@@ -83,7 +83,7 @@ def find_words(
         total += len(found)
         by_line = [[*line] for _, line in groupby(found, attrgetter("line"))]
         for group in [found] if asked.kind != "list" or asked.by_document else by_line:
-            first, _ = best_line(group)
+            first = best_line(group)
             if place := _place(store, document.id, text, line_span(text, first.start, first.end), len(group)):
                 places.append(place)
     return Found(
@@ -148,10 +148,11 @@ def find_meaning(
     of_document: dict[int, list[_About]] = {}
     for one in sorted(found, key=lambda one: (-one.score, one.chunk.path, one.chunk.chunk.position)):
         of_document.setdefault(one.chunk.document_id, []).append(one)
-    groups = [*of_document.values()]
-    if not asked.by_document:
-        groups = [[one] for group in groups for one in group]
-    places = tuple(FoundPlace(_sentence_of(group[0]), len(group)) for group in groups)
+    groups = of_document.values()
+    if asked.by_document:
+        places = tuple(FoundPlace(_sentence_of(group[0]), len(group)) for group in groups)
+    else:
+        places = tuple(FoundPlace(_sentence_of(one), 1) for group in groups for one in group)
     notes, complete = (*asked.notes, *scope.notes), not scope.notes and done == len(near)
     if done < len(near):
         notes = (*notes, f"Of {len(near):,} passages near the subject, only the {done:,} nearest were read.")
@@ -171,7 +172,7 @@ class _About:
 def _about(searcher: Searcher, vector: np.ndarray, near: Sequence[tuple[StoredChunk, float]]) -> list[_About]:
     """Compare the sentences of chunks, given with their own cosines, with the vector of a subject."""
     texts = [unwrapped(chunk.chunk.text) for chunk, _ in near]
-    spans = [[*sentences(text)] or [(0, len(text))] for text in texts]
+    spans = [[*sentence_spans(text)] or [(0, len(text))] for text in texts]
     parts = [text[start:end] for text, of_text in zip(texts, spans, strict=True) for start, end in of_text]
     if not parts:
         return []
@@ -253,7 +254,6 @@ def _holders(phrase: Phrase, scope: Scope, allowed: Allowed) -> set[int] | None:
 
 
 def _place(store: Store, document: int, text: str, span: tuple[int, int], count: int) -> FoundPlace | None:
-    """Return a span of a document as a place."""
     stored = store.chunk_at(document, span[0])
     return FoundPlace(_cut(stored, text, span), count) if stored else None
 
@@ -274,7 +274,6 @@ def _beginning(store: Store, document: NamedDocument) -> FoundPlace | None:
 
 
 def _sentence_of(about: _About) -> Passage:
-    """Return the sentence of a chunk that is closest to a subject."""
     chunk = about.chunk.chunk
     start, end = about.span
     passage = _cut(replace(about.chunk, chunk=replace(chunk, start=0)), chunk.text, (start, end), about.score)

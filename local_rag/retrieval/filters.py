@@ -168,7 +168,6 @@ def _is_literal(pattern: str) -> bool:
 
 
 def _escaped(name: str) -> str:
-    """Return a pattern that means a name as it is."""
     return re.sub(r"([*?\[\]\\])", r"\\\1", name)
 
 

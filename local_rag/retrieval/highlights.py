@@ -2,20 +2,17 @@
 
 import functools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
 from local_rag.reading.formats import format_named
 from local_rag.records import Passage
+from local_rag.text.sentences import sentence_spans, unwrapped
 from local_rag.text.tokens import keyword_tokens
 
 _WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
-_SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?!\s|\Z)[^\n.!?]*)*[.!?]*")
-# The end of a line within a paragraph.
-_WRAPPED = re.compile(r"(?<=[^\n|])\n(?=[^\n|#*>\-\d\s])")
-_MOST_SENTENCES = 2000
 _LEAST_SHARED = 2  # words that the best sentence has in common with the question
 
 
@@ -43,7 +40,7 @@ def marks(text: str, question: str, best: Sequence[tuple[int, int]] = ()) -> lis
 def closest_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
     """Return the span of the sentence that shares the most of the wanted tokens; (0, 0) if none shares enough."""
     best, most = (0, 0), 0
-    for start, end in sentences(text):
+    for start, end in sentence_spans(text):
         shared = len(wanted & frozenset(keyword_tokens(text[start:end])))
         if shared > most:
             best, most = (start, end), shared
@@ -53,22 +50,6 @@ def closest_sentence(text: str, wanted: frozenset[str]) -> tuple[int, int]:
 def readable(passage: Passage) -> str:
     """Return the text of a passage with each paragraph in one line, code as it is; all offsets stay."""
     return passage.text if format_named(PurePath(passage.path).name).kind == "code" else unwrapped(passage.text)
-
-
-def unwrapped(text: str) -> str:
-    """Return a text with a space for the end of each line within a paragraph, so all offsets stay."""
-    return _WRAPPED.sub(" ", text)
-
-
-def sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the sentences and lines of a text, as many as are examined."""
-    for number, found in enumerate(_SENTENCE.finditer(text)):
-        if number == _MOST_SENTENCES:
-            return
-        kept = found[0].strip()
-        if kept:
-            start = found.start() + found[0].index(kept)
-            yield start, start + len(kept)
 
 
 @functools.lru_cache(maxsize=20_000)

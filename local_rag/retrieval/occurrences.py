@@ -3,6 +3,7 @@
 import functools
 import re
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -34,6 +35,8 @@ _LETTERS = re.compile(r"[^\W\d_]+\Z")
 _LONGEST_LINE = 300  # characters
 _LONGEST_COMPARED = 20_000  # characters of a line; in a longer one a place is estimated
 _VOWELS = "aeiou"
+# What forms end in, and in what their base ends instead.
+_ENDINGS = (("ies", "y"), ("es", ""), ("s", ""), ("ied", "y"), ("ed", ""), ("ed", "e"), ("ing", ""), ("ing", "e"))
 _LEAST_STEM = 2
 
 
@@ -61,16 +64,7 @@ def inflections(word: str) -> frozenset[str]:
 def _bases(word: str) -> Iterator[str]:
     """Yield what a word may be a form of, itself included."""
     yield word
-    for ending, added in (
-        ("ies", "y"),
-        ("es", ""),
-        ("s", ""),
-        ("ied", "y"),
-        ("ed", ""),
-        ("ed", "e"),
-        ("ing", ""),
-        ("ing", "e"),
-    ):
+    for ending, added in _ENDINGS:
         base = word.removesuffix(ending)
         if base == word or len(base) < _LEAST_STEM or (ending == "s" and base.endswith(("s", "u", "i"))):
             continue
@@ -80,7 +74,6 @@ def _bases(word: str) -> Iterator[str]:
 
 
 def _forms(base: str) -> Iterator[str]:
-    """Yield the forms that a base may have."""
     yield base
     if base.endswith("y") and base[-2:-1] not in _VOWELS:
         yield from (f"{base[:-1]}ies", f"{base[:-1]}ied", f"{base}ing")
@@ -120,7 +113,7 @@ def _core(word: str) -> str:
 
 
 def _bounded(first: str, last: str, body: str) -> re.Pattern[str]:
-    before, after = boundaries(first, last)[0], boundaries(first, last)[1]
+    before, after = boundaries(first, last)
     number_before = r"(?<!\d[.,])" if first.isdigit() else ""
     number_after = r"(?![.,]\d)" if last.isdigit() else ""
     return re.compile(f"{before}{number_before}{body}{after}{number_after}")
@@ -247,13 +240,10 @@ def _bounds(line: str, searched: str, within: int) -> _Bounds:
     return _Bounds(prepared, written)
 
 
-def best_line(found: Sequence[Occurrence]) -> tuple[Occurrence, int]:
-    """Return the first occurrence in the line that has the most, and how many it has."""
-    counts: dict[int, int] = {}
-    for one in found:
-        counts[one.line] = counts.get(one.line, 0) + 1
-    line = max(counts, key=lambda number: (counts[number], -number))
-    return next(one for one in found if one.line == line), counts[line]
+def best_line(found: Sequence[Occurrence]) -> Occurrence:
+    """Return the first occurrence in the line that has the most."""
+    counts = Counter(one.line for one in found)
+    return max(found, key=lambda one: (counts[one.line], -one.line, -one.start))
 
 
 def line_span(text: str, start: int, end: int) -> tuple[int, int]:
@@ -270,11 +260,6 @@ def line_span(text: str, start: int, end: int) -> tuple[int, int]:
     room = max(0, _LONGEST_LINE - (min(end, last) - start)) // 2
     left, right = max(first, start - room), min(last, max(end, start) + room)
     left = left if left == first else text.find(" ", left, start) + 1 or left
-    right = (
-        right
-        if right == last
-        else text.rfind(" ", min(end, right), right)
-        if " " in text[min(end, right) : right]
-        else right
-    )
+    if right != last and " " in text[min(end, right) : right]:
+        right = text.rfind(" ", min(end, right), right)
     return left, right

@@ -18,12 +18,13 @@ from local_rag.records import ContextMode, Correction, Hit, Passage, found_passa
 from local_rag.retrieval.asked_versions import AskedVersions
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query
-from local_rag.retrieval.highlights import readable, sentences
+from local_rag.retrieval.highlights import readable
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.spelling import Spelling
 from local_rag.retrieval.version_families import Versions
 from local_rag.settings import Settings
 from local_rag.text.languages import ENGLISH
+from local_rag.text.sentences import sentence_spans
 from local_rag.text.tokens import keyword_tokens, question_terms
 
 # Passages that are scored at a time; measured in docs/speed.md.
@@ -265,7 +266,7 @@ def best_sentence(question: str, passage: Passage, reading: Reading) -> tuple[in
     """
     text, wanted = readable(passage), frozenset(keyword_tokens(question))
     before = len(reranked_text(passage)) - len(text)
-    spans = [span for span in sentences(text) if not _HEADING.match(text, span[0])]
+    spans = [span for span in sentence_spans(text) if not _HEADING.match(text, span[0])]
     read = [reading.sentence(before + start, before + end) for start, end in spans]
     logits = {number: logit for number, logit in enumerate(read) if logit is not None}
     if len(set(logits.values())) <= 1:

@@ -59,19 +59,18 @@ class Spelling:
     def __init__(
         self, index: Index, passages: PassageStore, is_word: Callable[[str], bool], *, of_part: bool = False
     ) -> None:
-        self._index, self._passages, self._is_word, self._of_part = index, passages, is_word, of_part
+        self.index, self.passages, self._is_word, self.of_part = index, passages, is_word, of_part
 
     @cached_property
-    def _words(self) -> Speller:
+    def words(self) -> Speller:
         """The words of the documents, read when a question has a word that none of them has."""
-        return Speller(self._index.vocabulary())
+        return Speller(self.index.vocabulary())
 
     def correct(self, question: str, allowed: Allowed = None) -> tuple[str, tuple[Correction, ...]]:
         """Return a question as it is to be searched, and what was replaced; only words in what is `allowed` count."""
         if len(question) > _MOST_CHARACTERS:
             return question, ()
-        language = language_of(question)
-        visible = _Visible(self._index, self._passages, self._words_of, allowed, language, self._of_part)
+        visible = _Visible(self, allowed, language_of(question))
         parts, done, corrections = list[str](), 0, list[Correction]()
         for word in self._unknown(question, visible):
             if searched := visible.meant(word):
@@ -91,24 +90,23 @@ class Spelling:
         most = _MOST_WORDS if visible.language == ENGLISH else min(_MOST_WORDS, len(words) // 2)
         return unknown if len(unknown) <= most else []
 
-    def _words_of(self) -> Speller:
-        return self._words
-
 
 @dataclass(frozen=True, slots=True)
 class _Visible:
     """The documents that may be found, and the language of a question to them."""
 
-    index: Index
-    passages: PassageStore
-    words: Callable[[], Speller]
+    spelling: Spelling
     allowed: Allowed
     language: str
-    of_part: bool
+
+    def rows(self, words: str, most: int) -> list[int]:
+        """Return the rows that have words, at most so many."""
+        terms = question_terms(words, self.language)
+        return [row for row, _ in self.spelling.index.keywords(terms, most, self.allowed, documents=True)]
 
     def frequency(self, word: str, most: int = _COUNTED) -> int:
         """Return how many rows have a word, at most so many."""
-        return len(self.index.keywords(question_terms(word, self.language), most, self.allowed, documents=True))
+        return len(self.rows(word, most))
 
     def meant(self, word: _Word) -> str:
         """Return what is searched instead of a word, empty if nothing is near enough."""
@@ -120,7 +118,7 @@ class _Visible:
     def _one_word(self, typed: str, most: int) -> str:
         """Return the word of the language or the documents that was most likely meant: near and frequent."""
         words = [(cost, word, _COUNTED) for cost, word in _function_words(self.language).near(typed, max(most, LIKELY))]
-        near = ((cost, spelt) for cost, word in self.words().near(typed, most) if (spelt := self._spelt(word)))
+        near = ((cost, spelt) for cost, word in self.spelling.words.near(typed, most) if (spelt := self._spelt(word)))
         for cost, word in islice(near, _CONTENDERS):
             if rows := self.frequency(word):
                 words.append((cost, word, rows))
@@ -128,13 +126,14 @@ class _Visible:
 
     def _two_words(self, typed: str, *, mistaken: bool = False) -> str:
         """Return the two words of the documents that were typed as one, the second perhaps with a mistake."""
+        words = self.spelling.words
         for cut in range(_FEWEST_OF_PART, len(typed) - _FEWEST_OF_PART + 1):
             first, second = typed[:cut], typed[cut:]
-            if first not in self.words() or not self._spelt(first):
+            if first not in words or not self._spelt(first):
                 continue
             if mistaken:
                 second = self._one_word(second, most_mistakes(second)) if len(second) >= _FEWEST_LETTERS else ""
-            elif second not in self.words() or not self._spelt(second):
+            elif second not in words or not self._spelt(second):
                 continue
             if second and self._side_by_side(first, second):
                 return f"{first} {second}"
@@ -142,19 +141,16 @@ class _Visible:
 
     def _spelt(self, word: str) -> str:
         """Return how a word of the index is spelt in the first rows that may be found and have it, empty if in none."""
-        if not self.of_part:
+        if not self.spelling.of_part:
             return word
-        terms, wanted = question_terms(word, self.language), folded(word)
-        found = [chunk for chunk, _ in self.index.keywords(terms, _COUNTED, self.allowed, documents=True)]
-        texts = (_read_text(one).lower() for one in self.passages.chunks_by_id(found).values())
+        found, wanted = self.spelling.passages.chunks_by_id(self.rows(word, _COUNTED)), folded(word)
+        texts = (_read_text(one).lower() for one in found.values())
         return max((one for text in texts for one in re.findall(r"\w+", text) if folded(one) == wanted), default="")
 
     def _side_by_side(self, first: str, second: str) -> bool:
-        """Return whether a passage has two words beside each other."""
-        terms = question_terms(f"{first} {second}", self.language)
-        found = [chunk for chunk, _ in self.index.keywords(terms, _LOOKED_AT, self.allowed, documents=True)]
+        found = self.spelling.passages.chunks_by_id(self.rows(f"{first} {second}", _LOOKED_AT))
         beside = re.compile(rf"(?<!\w){re.escape(first)}[\s-]{{1,3}}{re.escape(second)}")
-        return any(beside.search(folded(one.chunk.text)) for one in self.passages.chunks_by_id(found).values())
+        return any(beside.search(folded(one.chunk.text)) for one in found.values())
 
 
 def _read_text(stored: StoredChunk) -> str:

@@ -151,7 +151,6 @@ class Source:
         return wanted.day is None and MONTHS[wanted.month - 1] in self._months
 
     def _days_near(self, date: Date) -> set[int]:
-        """Return the other days that share the month of a date."""
         before = _DAYS_BEFORE.search(self._text, max(date.start - _NEAR, 0), date.start)
         after = _DAYS_AFTER.match(self._text, date.end, date.end + _NEAR)
         return {int(day) for found in (before, after) if found for day in re.findall(r"\d+", found[0])}
@@ -239,13 +238,13 @@ def find_facts(text: str, *, counted: bool = False) -> list[Fact]:
         facts.extend(Fact(text[start:end].strip(), start, occurs_in) for (start, end), occurs_in in found.items())
         rest = blank(rest, found)
 
-    take({span: partial(_has_date, dates) for span, dates in _by_span(find_dates(text)).items()})
+    take({span: partial(_has_any, Source.has_date, dates) for span, dates in _by_span(find_dates(text)).items()})
     take({code.span(): methodcaller("has_code", code[0]) for code in find_codes(rest)})
     take({(time.start, time.end): methodcaller("has_time", time) for time in find_times(rest)})
     numbers = (
         number for number in find_numbers(rest) if number.counts or (counted and number.text.lower() in _ONLY_ONE)
     )
-    take({span: partial(_has_number, readings) for span, readings in _by_span(numbers).items()})
+    take({span: partial(_has_any, Source.has_number, readings) for span, readings in _by_span(numbers).items()})
     take({name.span(): methodcaller("has_name", name[0].removesuffix("'s")) for name in find_names(rest)})
     return sorted(facts, key=lambda fact: fact.start)
 
@@ -271,9 +270,5 @@ def _by_span(found: Iterable[_Found]) -> dict[tuple[int, int], list[_Found]]:
     return {(start, max(one.end for one in readings)): readings for start, readings in places.items()}
 
 
-def _has_date(readings: Sequence[Date], source: Source) -> bool:
-    return any(map(source.has_date, readings))
-
-
-def _has_number(readings: Sequence[Quantity], source: Source) -> bool:
-    return any(map(source.has_number, readings))
+def _has_any(has: Callable[[Source, _Found], bool], readings: Sequence[_Found], source: Source) -> bool:
+    return any(has(source, one) for one in readings)

@@ -223,6 +223,5 @@ def _unit_after(text: str, start: int) -> tuple[str | None, int, int]:
 
 
 def _label_before(text: str, start: int) -> str | None:
-    """Return the unit that a label before a number says."""
     label = _LABEL.search(text, max(0, start - _LABEL_CHARACTERS), start)
     return unit_of(label["word"] or label["mark"]) if label else None

@@ -147,7 +147,6 @@ def _own_letters(character: str) -> str:
 
 @functools.cache
 def _letters_within(script: str) -> str:
-    """Return the letters, digits and marks of the ranges of a script."""
     ranges = (range(ord(one[0]), ord(one[2]) + 1) for one in re.findall(".-.", script))
     return "".join(chr(code) for one in ranges for code in one if unicodedata.category(chr(code))[0] in "LMN")
 

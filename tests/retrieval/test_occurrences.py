@@ -152,8 +152,8 @@ def test_overlapping_matches_of_two_phrases_count_once() -> None:
 
 def test_the_line_with_most_occurrences_is_the_best() -> None:
     text = "a crane\ncrane and crane\ncrane crane"
-    first, count = best_line(occurrences(text, [pattern_of(Phrase("crane"))]))
-    assert (first.line, count) == (1, 2)
+    first = best_line(occurrences(text, [pattern_of(Phrase("crane"))]))
+    assert first.line == 1
     assert text[slice(*line_span(text, first.start, first.end))] == "crane and crane"
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from local_rag.catalogue.contents import WholeDocument
 from local_rag.records import Passage
-from local_rag.retrieval.highlights import Mark, MarkKind, marks, unwrapped
+from local_rag.retrieval.highlights import Mark, MarkKind, marks
+from local_rag.text.sentences import unwrapped
 from local_rag.web.views.document_html import TextKind, header_above, kind_of, open_fence, render
 from local_rag.web.views.document_view import PART, address_of, find_place, view_document
 
