@@ -44,6 +44,11 @@ class Attribution:
     missing: tuple[str, ...]
 
     @property
+    def citations(self) -> list[int]:
+        """Return the numbers of the sources of its units, counted from 1."""
+        return list(dict.fromkeys(number + 1 for number, _ in self.units))
+
+    @property
     def is_supported(self) -> bool:
         """Return whether the sentence stands on units at all; otherwise it is not given."""
         return bool(self.units) and self.coverage >= _LEAST_COVERAGE

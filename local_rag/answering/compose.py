@@ -111,9 +111,8 @@ def _pieces(part: Part) -> Iterator[str]:
     """Yield the sentences of an answer with their citations, and for those that are struck what they stand on."""
     struck = part.struck
     for one in part.sentences:
-        numbers = list(dict.fromkeys(number + 1 for number, _ in one.units))
         if part.gives(one):
-            yield f"{one.sentence} {numbers or ''}".rstrip()
+            yield f"{one.sentence} {one.citations or ''}".rstrip()
         elif one in struck:
             number, unit = one.units[0]
             yield f"\u201c{unwrapped(unit.text)}\u201d [{number + 1}]"
@@ -147,9 +146,8 @@ def _quotes(part: Part, sources: Sequence[Source]) -> list[Quote]:
     return quote_support([*part.given, *part.struck], sources)
 
 
-def _support(sentence: Attribution) -> SentenceSupport:
-    numbers = tuple(dict.fromkeys(number + 1 for number, _ in sentence.units))
-    return SentenceSupport(sentence.sentence, sentence.is_supported and not sentence.missing, sentence.missing, numbers)
+def _support(one: Attribution) -> SentenceSupport:
+    return SentenceSupport(one.sentence, one.is_supported and not one.missing, one.missing, tuple(one.citations))
 
 
 def quote_support(sentences: Iterable[Attribution], sources: Sequence[Source]) -> list[Quote]:

@@ -61,22 +61,20 @@ def _other_lines(
     """Yield the lines of the versions that the answer does not quote itself, newest first, which say the same thing."""
     own = next(one for one in family if one.path == passage.path)
     quoted = {one.passage.path for one in answer.citations}
-    asked = words_of(answer.question) & words_of(unit.text)
-    newer = True
+    words, newer = words_of(unit.text), True
+    asked = words_of(answer.question) & words
+
+    def likeness(other: Unit) -> float:
+        return shared(words, words_of(other.text))
+
     for version in family:
         newer = newer and version != own
         if version.path in quoted:
             continue
         near = corresponding(passage, unit.text, own, version, versions)[:_PASSAGES]
-        alike = [
-            (shared(words_of(unit.text), words_of(one.text)), one) for one in split_units(near) if _is_like(unit, one)
-        ]
-        most, line = max(
-            ((likeness, one) for likeness, one in alike if asked <= words_of(one.text)),
-            key=lambda one: one[0],
-            default=(0.0, unit),
-        )
-        if most >= _SAME:
+        alike = (one for one in split_units(near) if _is_like(unit, one) and asked <= words_of(one.text))
+        line = max(alike, key=likeness, default=None)
+        if line and likeness(line) >= _SAME:
             yield _Line(version, newer, line, near[line.passage])
 
 

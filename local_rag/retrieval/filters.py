@@ -5,6 +5,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
+from functools import lru_cache
 from pathlib import Path
 
 from local_rag.asking import Filters
@@ -36,7 +37,7 @@ class Filtering:
         self._passages, self._outdated = passages, outdated
         self._version: object = None
         self._documents = DocumentsByPath(())
-        self._allowed = dict[Filters, Allowed]()  # in the order of their last use
+        self._chunks_of = lru_cache(_REMEMBERED)(self._find_chunks)
 
     def allowed(self, filters: Filters) -> Allowed:
         """Return the chunks whose documents pass, None if there are no filters."""
@@ -46,15 +47,13 @@ class Filtering:
             return selected
         if self._version != (version := self._passages.version()):
             self._version, self._documents = version, DocumentsByPath(self._passages.facts())
-            self._allowed.clear()
-        if (allowed := self._allowed.pop(filters, None)) is None:
-            passing = self._documents.passing(filters, self._passages.roots())
-            outdated = outdated_of(filters, self._outdated)
-            allowed = self._passages.chunks_of([facts.id for facts in passing if facts.id not in outdated])
-        self._allowed[filters] = allowed
-        if len(self._allowed) > _REMEMBERED:
-            del self._allowed[next(iter(self._allowed))]
-        return allowed
+            self._chunks_of.cache_clear()
+        return self._chunks_of(filters)
+
+    def _find_chunks(self, filters: Filters) -> Allowed:
+        passing = self._documents.passing(filters, self._passages.roots())
+        outdated = outdated_of(filters, self._outdated)
+        return self._passages.chunks_of([facts.id for facts in passing if facts.id not in outdated])
 
 
 class DocumentsByPath:

@@ -1,24 +1,31 @@
 """The prompt of a question: sources that fit, the best last, and nothing in them that could pass for the prompt."""
 
+from collections.abc import Generator, Iterable, Sequence
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.answering.answerer import Answerer
 from local_rag.answering.prompt import (
     _SYSTEM,
+    MAX_ANSWER_TOKENS,
     PART,
     answer_requests,
     closing_prompt,
     quote,
     sources_prompt,
 )
-from local_rag.answering.selection import Source
+from local_rag.answering.question_parts import read_question
+from local_rag.answering.selection import Source, whole_sources
 from local_rag.asking import Turn
 from local_rag.errors import QuestionError
+from local_rag.llama.generator import Request, Token
 from local_rag.llama.model import LlamaModel
 from local_rag.model_records import PLAIN_FORM
 from local_rag.records import Passage
-from tests.fakes import TRAINED, FakeVocabulary, passage
+from tests.fakes import TRAINED, FakeGenerator, FakeVocabulary, passage
 
 REQUEST = PLAIN_FORM.request
 MODEL = FakeVocabulary()  # whose tokens are characters
@@ -138,3 +145,37 @@ def test_the_prompt_has_the_tokens_of_its_text(tiny_llama: LlamaModel) -> None:
     assert len(used) == 2
     assert tokens == [*head, *tiny_llama.tokenize(text[len(tiny_llama.detokenize(head)) :])]
     assert "Sources:\n\nSource: " in text
+
+
+class NarrowGenerator(FakeGenerator):
+    """Refuse, as the engine does, what does not fit."""
+
+    requests = 0
+
+    def stream(self, requests: Iterable[Request]) -> Generator[Token]:
+        for request in requests:
+            self.requests += 1
+            assert len(request.prefix) + len(request.suffix) + request.max_tokens <= self.context_tokens
+            yield from super().stream([request])
+
+    def log_probabilities(self, prefix: Sequence[int], suffix: Sequence[int]) -> np.ndarray:
+        assert len(prefix) + len(suffix) <= self.context_tokens
+        return super().log_probabilities(prefix, suffix)
+
+
+@given(
+    st.integers(700, 3000),
+    st.lists(st.integers(0, 400), min_size=1, max_size=30),
+    st.integers(1, 900),
+    st.sampled_from(["", "Who is it, and when does it leave"]),
+)
+def test_every_request_fits(context_tokens: int, sizes: list[int], asked: int, words: str) -> None:
+    passages = [passage("x" * size, key=n) for n, size in enumerate(sizes)]
+    generator = NarrowGenerator(lambda _prompt: "x" * MAX_ANSWER_TOKENS, context_tokens=context_tokens)
+    try:
+        answer = Answerer(lambda: generator).answer(
+            read_question(words + "?" * asked), whole_sources(words, [passages])
+        )
+    except QuestionError:
+        return
+    assert generator.requests == (2 if words else 1) * bool(answer.read)

@@ -1,21 +1,25 @@
 """Search over a given index: fused, told with the ranks of every list, reranked where that is asked for."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from local_rag import Library
 from local_rag.errors import QuestionError
 from local_rag.model_records import InstalledModel
 from local_rag.models.reranker import reranked_text
 from local_rag.records import Chunk, Hit, Passage, StoredChunk
 from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.question import Question
-from local_rag.retrieval.searcher import Searcher, rerank_passages
+from local_rag.retrieval.searcher import Searcher, reciprocal_rank_fusion, rerank_passages
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.database import Store
-from tests.fakes import FakeEmbedder, FakeIndex, FakeReader, passage
+from tests.fakes import QUICK, FakeEmbedder, FakeIndex, FakeReader, passage
 
 EMBEDDER = FakeEmbedder(InstalledModel(name="e", role="embed", path=Path("e"), identity="e", context_length=256))
 WHEN = Question("when")
@@ -281,3 +285,54 @@ def test_keywords_count_less_where_a_foreign_question_has_words_that_no_document
 
     assert first("where is the boat of x") == 9
     assert first("wo ist das Boot von x") == 7  # the third of 9 of the dense list counts more
+
+
+rankings = st.dictionaries(st.sampled_from(["dense", "keyword", "other"]), st.lists(st.integers(0, 30), unique=True))
+
+
+def test_known_scores() -> None:
+    fused = reciprocal_rank_fusion({"dense": [7, 8], "keyword": [8, 9]}, k=60)
+    assert fused == [(8, 1 / 62 + 1 / 61), (7, 1 / 61), (9, 1 / 62)]
+
+
+def test_weights() -> None:
+    assert reciprocal_rank_fusion({"a": [1], "b": [2]}, weights={"b": 2.0})[0] == (2, 2 / 61)
+
+
+def test_ties_keep_the_order_of_the_lists() -> None:
+    assert [key for key, _ in reciprocal_rank_fusion({"a": [5, 1], "b": [2, 9]})] == [5, 2, 1, 9]
+
+
+def test_k_below_one_is_refused() -> None:
+    with pytest.raises(ValueError, match="k must be at least 1"):
+        reciprocal_rank_fusion({}, k=0)
+
+
+@given(rankings)
+def test_every_id_once_best_first(lists: dict[str, list[int]]) -> None:
+    fused = reciprocal_rank_fusion(lists)
+    assert sorted(key for key, _ in fused) == sorted({key for ranking in lists.values() for key in ranking})
+    scores = [score for _, score in fused]
+    assert scores == sorted(scores, reverse=True)
+
+
+@given(st.lists(st.integers(0, 30), unique=True))
+def test_two_equal_lists_keep_their_order(ranking: list[int]) -> None:
+    assert [key for key, _ in reciprocal_rank_fusion({"a": ranking, "b": ranking})] == ranking
+
+
+QUESTION = "parental leave weeks boat harbour"
+
+
+@pytest.mark.parametrize("context", ["headings", "none"])
+def test_contexts_of_an_earlier_run_are_not_shown(documents: Path, context: str) -> None:
+    parts = replace(QUICK, load_reader=lambda _model: FakeReader(lambda _question, text: float(len(text))))
+
+    def contexts(**settings: Any) -> set[str]:
+        with Library("lib", parts=parts, profile="tiny", rerank_model="minilm-l6-reader", **settings) as library:
+            library.index([documents])
+            return {f"{passage.context} {passage.context_by}" for passage in library.search(QUESTION)}
+
+    assert any("This chunk belongs to part" in found for found in contexts(context="auto", context_minutes=9))
+    assert contexts(context=context) == {" None"}
+    assert any("This chunk belongs to part" in found for found in contexts(context="auto", context_minutes=9))
