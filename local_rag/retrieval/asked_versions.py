@@ -5,6 +5,7 @@ from calendar import monthrange
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
+from functools import cache
 from itertools import chain, combinations
 from pathlib import PurePath
 
@@ -149,9 +150,8 @@ class AskedVersions:
     """
 
     def __init__(self, question: str, versions: Versions, filters: Filters) -> None:
-        self._question, self._versions, self._filters = question, versions, filters
-        self._words = set(keyword_tokens(question))
-        self._asked = dict[tuple[Version, ...], Sequence[Version]]()
+        self._versions, self._filters, self._words = versions, filters, set(keyword_tokens(question))
+        self._asked = cache(lambda family: asked_versions(question, family, versions.text))
 
     def first(self, passages: Sequence[Passage]) -> list[Passage]:
         """Exchange two passages that say nearly the same thing, if only the later one is of a version asked for."""
@@ -186,19 +186,17 @@ class AskedVersions:
         if self._filters.as_of is not None or passage.kind != "chunk":
             return ()
         family = tuple(self._versions.within(passage.path, self._filters))
-        if len(family) > 1 and family not in self._asked:
-            self._asked[family] = asked_versions(self._question, family, self._versions.text)
         return family if len(family) > 1 else ()
 
     def _is_asked(self, passage: Passage, family: tuple[Version, ...]) -> bool:
-        return any(one.path == passage.path for one in self._asked[family])
+        return any(one.path == passage.path for one in self._asked(family))
 
     def _instead(self, passage: Passage) -> Iterator[Passage]:
         """Yield what may stand in the place of a passage, the best first; nothing if its version is asked for."""
         family = self._family(passage)
         if not family or self._is_asked(passage, family):
             return
-        own, asked = next(one for one in family if one.path == passage.path), self._asked[family][0]
+        own, asked = next(one for one in family if one.path == passage.path), self._asked(family)[0]
         text = readable(passage)
         start, end = passage.best if any(passage.best) else closest_sentence(text, frozenset(self._words))
         # The words of its name are in all of a document.
