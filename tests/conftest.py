@@ -56,6 +56,7 @@ def _missing() -> list[str]:
 
 
 _MISSING = _missing()
+NEEDS_LLAMA = pytest.mark.skipif("llama_cpp" in _MISSING, reason="needs llama.cpp")
 _SKIPPED = f"needs {', '.join(_MISSING)}"
 # What a failure says whose cause is one of them.
 _NEEDS = re.compile(

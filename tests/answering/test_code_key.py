@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.answering.code_key import answer_recipe
+from tests.conftest import NEEDS_LLAMA
 
 
 @pytest.fixture
@@ -36,6 +37,7 @@ def test_a_style_sheet_and_compiled_code_do_not_count(package: Path) -> None:
     assert answer_recipe.__wrapped__(package) == before
 
 
+@NEEDS_LLAMA
 def test_the_recipe_is_the_same_in_every_process() -> None:
     code = "from local_rag.answering.code_key import answer_recipe; print(answer_recipe())"
     environment = os.environ | {"PYTHONHASHSEED": "7"}
