@@ -19,9 +19,9 @@ from local_rag.machine import is_supported
 
 COMMANDS = {
     "ask": "Answer a question from the indexed documents, with citations.",
-    "bundle": "Pack everything for a machine without a network into a few files, and check, roll back or uninstall it.",
+    "bundle": "Move the program, its models and a library to a machine without a network.",
     "chat": "Ask questions in a conversation.",
-    "clean": "Delete what the library does not need any more.",
+    "clean": "Delete what the library no longer needs.",
     "cluster": "Index on several machines, and keep the index in a search engine.",
     "doctor": "Check this machine, the models and the library, and say how to fix each problem.",
     "documents": "List the documents and what each is about.",
@@ -30,14 +30,14 @@ COMMANDS = {
     "index": "Index folders and files; run it again after they change.",
     "mcp": "Serve the library to editors, assistants and other MCP hosts.",
     "models": "List, pull and verify the models.",
-    "people": "Say who may use the library when it is served, and what of it each may see.",
+    "people": "Choose who may use a served library, and what each person can see.",
     "remove": "Remove documents from the library.",
     "repair": "Check the library and rebuild what is damaged.",
     "roots": "List the indexed folders, or record that one has moved.",
     "scrape": "Fetch web pages as Markdown files to index.",
     "search": "Find the passages that fit a question.",
     "serve": "Serve a web page that answers questions and shows the evidence.",
-    "status": "Show what the library contains, and what is stale and why.",
+    "status": "Show what the library contains, and what is out of date and why.",
 }
 # The modules of commands that share one; in it each is called like the command. Others are the `command` of their own.
 _SHARED = {

@@ -131,7 +131,7 @@ def pull(names: tuple[str, ...], directory: Path | None, yes: bool) -> None:
 @click.argument("path", type=click.Path(exists=True, resolve_path=True, path_type=Path))
 @models_option
 def add(path: Path, directory: Path | None) -> None:
-    """Add a model from a file or folder that was carried over, for example on a stick.
+    """Add a model from a file or folder, for example on a USB stick.
 
     The SHA-256 of each file decides to which model it belongs, whatever it is called. The file itself stays as it is.
     """
@@ -184,8 +184,8 @@ def verify(names: tuple[str, ...], directory: Path | None) -> None:
 def recommend(library: Path, profile: str | None, as_json: bool) -> None:
     """Recommend a profile for this machine and the languages of the library.
 
-    Considers memory, cores, the languages of the documents, the models that are here, and whether the Hugging Face Hub
-    answers, which is asked for nothing else.
+    Considers memory, cores, the languages of the documents, the models on this machine, and whether the Hugging Face
+    Hub can be reached.
     """
     registry, directory = load_registry(), default_models_directory()
     stores = model_stores()

@@ -139,7 +139,7 @@ def find(
 
     The QUESTION asks how many, which, or for all: `How many reports mention the crane?`, `Which policies cover travel
     expenses?`, `List every deadline in the contracts`. A few bare words are looked for as they are; quoted words
-    exactly. Ctrl-C stops a long search and shows what was found until then.
+    exactly. Ctrl-C stops a long search and shows what it has found.
     """
     require_question(question)
     filters = replace(filters, as_of=as_of)

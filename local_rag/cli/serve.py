@@ -75,7 +75,7 @@ class ListeningCommand(Command):
 )
 @click.option("--openai", is_flag=True, help="Answer under /v1 too, as programs for OpenAI's models expect it.")
 @click.option("--log-requests", is_flag=True, help="Print a line of JSON for each request to stderr.")
-@click.option("--with-ask", is_flag=True, help="Let hosts of MCP have answers written, as `local-rag mcp` does.")
+@click.option("--with-ask", is_flag=True, help="Let MCP hosts ask for answers too, as `local-rag mcp --with-ask` does.")
 @click.option("--tls-cert", type=click.Path(dir_okay=False, path_type=Path), help="Certificate, in a PEM file.")
 @click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its key, in a PEM file.")
 def serve(
@@ -97,11 +97,11 @@ def serve(
 ) -> None:
     """Serve a page that answers questions and shows the evidence; the models stay loaded.
 
-    Several libraries share the models; without LIBRARY, the one that --library names is served.
+    Several libraries share the models. Without LIBRARY, the command serves the library that --library names.
 
-    A token is needed: the one in LOCAL_RAG_TOKEN or in the file named by LOCAL_RAG_TOKEN_FILE, else a new one, which is
-    printed. Other machines reach the server only under the names given with --allow-host or --public-url. Ctrl-C stops
-    it.
+    The token is the one in LOCAL_RAG_TOKEN, or in the file that LOCAL_RAG_TOKEN_FILE names, or a new one that the
+    command prints. Other machines reach the server only by the names given with --allow-host or --public-url. Ctrl-C
+    stops it.
     """
     given, parts, served = _given_token(), current_parts(), libraries or (library,)
     beyond = not is_loopback(host)
@@ -305,7 +305,7 @@ def _leave(status: int = 0) -> NoReturn:
 
 @click.group(cls=DefaultGroup, default="list")
 def people() -> None:
-    """Say who may use the library when it is served, and what of it each may see."""
+    """Choose who may use a served library, and what each person can see."""
 
 
 @people.command(epilog="Example: local-rag people add ada --role reader --in 'policies/**'")
@@ -315,7 +315,7 @@ def people() -> None:
     type=click.Choice(PERSON_ROLES),
     default="reader",
     show_default=True,
-    help="A reader asks and reads, an editor also adds documents, an owner may do all.",
+    help="A reader asks and reads, an editor also changes documents, an owner has full access.",
 )
 @click.option(
     "--in",
@@ -328,9 +328,9 @@ def people() -> None:
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; repeat for several.")
 @library_options
 def add(name: str, role: str, within: tuple[str, ...], tags: tuple[str, ...], library: Path, **_settings: Any) -> None:
-    """Add a person, and print the token with which NAME comes in; it is shown only now.
+    """Add a person, and print the token of NAME. It is shown only now.
 
-    What --in and --tag leave out is never read, named or counted for this person, whichever interface asks.
+    --in and --tag limit what this person can see, in every interface of the server.
     """
     from local_rag.store.people_file import add_person
 
@@ -346,7 +346,7 @@ def add(name: str, role: str, within: tuple[str, ...], tags: tuple[str, ...], li
 @library_options
 @json_option
 def list_command(library: Path, as_json: bool, **_settings: Any) -> None:
-    """List the people of the library, their roles, and what each may see."""
+    """List the people of the library, their roles, and what each person can see."""
     from local_rag.store.people_file import list_people
 
     people = list_people(library.resolve())
@@ -368,7 +368,7 @@ def list_command(library: Path, as_json: bool, **_settings: Any) -> None:
 @click.argument("name")
 @library_options
 def remove(name: str, library: Path, **settings: Any) -> None:
-    """Remove a person with the conversations of NAME, whose token and sessions end at once."""
+    """Remove the person NAME and their conversations. The token and all sessions end at once."""
     from local_rag.store.people_file import remove_person
 
     person = remove_person(library.resolve(), name)

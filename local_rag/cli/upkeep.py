@@ -19,7 +19,7 @@ from local_rag.files import AUDIT_FILE
 @click.option("--history", is_flag=True, help="Also delete all conversations, cached answers and counts of questions.")
 @json_option
 def clean(library: Path, dry_run: bool, history: bool, as_json: bool, **settings: Any) -> None:
-    """Delete old indexes, contexts and vectors that no document needs any more, and leftovers of killed runs.
+    """Delete old indexes, contexts and vectors that no document needs, and leftovers of killed runs.
 
     If you later return to an earlier model or add removed documents again, their contexts and vectors are recomputed.
     """
