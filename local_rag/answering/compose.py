@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from local_rag.answering.attribution import Attribution
-from local_rag.answering.selection import Source, shown_of
+from local_rag.answering.selection import Source, run_of, shown_of
 from local_rag.answering.translations import translated
 from local_rag.answering.units import Unit, split_units
 from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
@@ -18,7 +18,6 @@ _CLOSEST = 3  # passages to name if there is no answer
 MOST_LINES = 3  # of a quotation that stands instead of an answer
 _WRAPPED = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+(?!(?:\(?\d{1,3}[.)]|[-*+\u2022])\s)")
 _STEP = re.compile(r"\(?\d{1,3}[.)]\s")
-_IN_LIST = frozenset({"step", "item"})
 _LONGEST = 600  # characters of a quoted unit or list
 
 
@@ -102,7 +101,8 @@ def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: str) 
         quotes = dict.fromkeys(quote for part in parts for quote in _quotes(part, sources))
         return "\n".join([translated(NOT_SURE, question), *map(_quotation_line, quotes)])
     sentences = [" ".join(_pieces(part)) for part in parts if part.outcome == "answered"]
-    steps = [f"{unwrapped(one.text)} [{one.citation}]" for one in _lists(parts, sources)]
+    given = dict.fromkeys(one for part in parts if part.outcome == "answered" for one in _quotes(part, sources))
+    steps = [f"{unwrapped(one.text)} [{one.citation}]" for one in given if is_list(one.text)]
     others = ["\n".join(_other_lines(part, sources, question)) for part in parts if part.outcome != "answered"]
     return "\n\n".join([" ".join(filter(None, sentences)), *steps, *others])
 
@@ -131,11 +131,6 @@ def _other_lines(part: Part, sources: Sequence[Source], question: str) -> Iterat
 
 def _quotation_line(quote: Quote) -> str:
     return f"- {unwrapped(quote.text)} [{quote.citation}]"
-
-
-def _lists(parts: Sequence[Part], sources: Sequence[Source]) -> list[Quote]:
-    quotes = [one for part in parts if part.outcome == "answered" for one in _quotes(part, sources)]
-    return [one for one in dict.fromkeys(quotes) if is_list(one.text)]
 
 
 def _quotes(part: Part, sources: Sequence[Source]) -> list[Quote]:
@@ -186,10 +181,6 @@ def _as_quotes(units: Iterable[tuple[int, Unit]], sources: Sequence[Source]) -> 
 
 def _list_around(source: Source, step: Unit) -> tuple[int, int]:
     units = split_units([source.passage])
-    first = last = next(number for number, one in enumerate(units) if one.start == step.start)
-    while first and units[first - 1].kind in _IN_LIST:
-        first -= 1
-    while last + 1 < len(units) and units[last + 1].kind in _IN_LIST:
-        last += 1
-    steps = [one for one in units[first : last + 1] if one.kind == "step"]
+    place = next(number for number, one in enumerate(units) if one.start == step.start)
+    steps = [units[number] for number in run_of(units, place) if units[number].kind == "step"]
     return steps[0].start, steps[-1].end

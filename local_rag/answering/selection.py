@@ -188,12 +188,12 @@ def _whole_group(units: Sequence[Unit], index: int) -> list[int]:
     """
     group = set(_with_neighbours(units, index))
     if units[index].kind == "row":
-        rows = _run(units, index)
+        rows = run_of(units, index)
         return rows if len(rows) <= MOST_ROWS else sorted(group)
-    if units[index].kind in _LIST and (before := _run(units, index)[0] - 1) >= 0:
+    if units[index].kind in _LIST and (before := run_of(units, index)[0] - 1) >= 0:
         group |= {before} if units[before].passage == units[index].passage else set()
     if index + 1 in group and _introduces(units[index], units[index + 1]):
-        rows = _run(units, index + 1)
+        rows = run_of(units, index + 1)
         group |= set(rows[:MOST_ROWS])
     return sorted(group)
 
@@ -202,7 +202,7 @@ def _introduces(unit: Unit, following: Unit) -> bool:
     return unit.kind not in _LIST and (following.kind in _LIST or unit.text.rstrip().endswith(":"))
 
 
-def _run(units: Sequence[Unit], index: int) -> list[int]:
+def run_of(units: Sequence[Unit], index: int) -> list[int]:
     """Return the units of the list, table or paragraph that a unit is part of."""
     first = last = index
     while first and _belong(units[first - 1], units[first]):
