@@ -54,12 +54,12 @@ A row is one run of `local-rag eval`. The last column is the difference in recal
 
 READERS = """\
 One pass over question and passage says how relevant the passage is, which of its words belong to the answer, and
-whether it answers at all. These figures are of the first reader, before the one that is shipped
-([card](../models/minilm-l6-reader/MODEL_CARD.md)): a reranker with two more outputs. Three shorter attempts did not
-gain enough: their marks were nearly the same for all words of a passage. The fourth read 3 million tokens, learns the
-marks from all layers, with a loss over the sentences of a passage, and has the reranker as teacher. No question of
-these sets and no passage that is golden in them was trained on. Most other passages of nq belong to its training half,
-and some of scifact to training claims; the rows of unseen passages are without those of nq.
+whether it answers at all. These figures are of the first reader, a reranker with two more outputs. The shipped reader
+is a later one ([card](../models/minilm-l6-reader/MODEL_CARD.md)). Three shorter attempts did not gain enough, because
+their marks were nearly the same for all words of a passage. The fourth read 3 million tokens, learned the marks from
+all layers with a loss over the sentences of a passage, and had the reranker as teacher. No question of these sets and
+no golden passage was in the training data. Most other passages of nq belong to its training half, and some of scifact
+to training claims. The rows of unseen passages leave out those of nq.
 
 Both rerank the same first 16 passages of up to 100 questions, in scifact among 700 abstracts, both in int8. The
 target was +3 in nDCG@10 on two sets, +8 in *right sentence first*, and an AUC of 0.90 on nq. The right sentence is
@@ -68,10 +68,9 @@ the highest "answers" score with and without the golden passages; for the rerank
 Differences and p are against the reranker."""
 
 READER_USES = """\
-What the program makes of it, in the first eight passages as search alone orders them: the units that it shows to the
-model, and the sentence that it marks in the first golden passage. `words` has no reader, `cross-encoder` is the
-reranker before it, whose score of a passage counts for all of its sentences, as for the cross-encoders of other
-profiles. p is against it."""
+This table shows how local-rag uses the reader in the first eight passages of search alone: the units that it shows to
+the model, and the sentence that it marks in the first golden passage. `words` has no reader. `cross-encoder` is the
+earlier reranker, whose score of a passage counts for all of its sentences. p is against `cross-encoder`."""
 
 USES = {
     "first unit is right": "first unit is right",
