@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.reading.read import parse
+from tests.support.office_files import open_document
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010806000000"
@@ -91,6 +92,49 @@ def test_slides_keep_tables_charts_groups_and_descriptions_and_note_images() -> 
     ):
         assert part in read.text
     assert read.notes == ("1 image without a description is left out",)
+
+
+def test_hidden_slides_and_sheets_are_read_and_noted() -> None:
+    from openpyxl import Workbook
+    from pptx import Presentation
+
+    presentation = Presentation()
+    for number in range(3):
+        slide = presentation.slides.add_slide(presentation.slide_layouts[5])
+        slide.shapes.title.text = f"Slide {number}"
+        slide._element.set("show", "01"[number == 1])
+    workbook = Workbook()
+    workbook.active.append(["Name", "Ada"])
+    hidden = workbook.create_sheet("Costs")
+    hidden.append(["Rent", "100"])
+    hidden.sheet_state = "hidden"
+    style = "<style:style style:name='no' style:family='{0}'><style:{0}-properties {1}/></style:style>"
+    frame = "<draw:frame><draw:text-box><text:p>Rent</text:p></draw:text-box></draw:frame>"
+    page = f"<draw:page draw:style-name='{{}}'>{frame}</draw:page>"
+    slides = page.format("no") + page.format("other")
+    sheet = "<table:table table:name='A' table:style-name='no'><table:table-row>"
+    sheet += "<table:table-cell><text:p>Rent</text:p></table:table-cell></table:table-row></table:table>"
+    for name, data, text, note in (
+        ("a.pptx", saved(presentation.save), "# Slide 2", "2 hidden slides are read too"),
+        ("a.xlsx", saved(workbook.save), "Rent; 100", "the hidden sheet Costs is read too"),
+        (
+            "a.odp",
+            open_document(
+                "presentation", slides, masters=style.format("drawing-page", "presentation:visibility='hidden'")
+            ),
+            "Rent",
+            "1 hidden slide is read too",
+        ),
+        (
+            "a.ods",
+            open_document("spreadsheet", sheet, masters=style.format("table", "table:display='false'")),
+            "Rent",
+            "1 hidden sheet is read too",
+        ),
+    ):
+        read = parse(Path(name), data)
+        assert text in read.text
+        assert read.notes == (note,)
 
 
 def book(chapters: dict[str, str], spine: str) -> bytes:

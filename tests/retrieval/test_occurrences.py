@@ -5,8 +5,8 @@ import pytest
 
 from local_rag.retrieval.counting_questions import Phrase
 from local_rag.retrieval.occurrences import best_line, inflections, line_span, occurrences, pattern_of, tokens_of
-from local_rag.text.languages import FUNCTION_WORDS
-from local_rag.text.tokens import document_tokens, keyword_tokens
+from local_rag.text.languages import FUNCTION_WORDS, language_of
+from local_rag.text.tokens import document_tokens, keyword_tokens, tokens_of_holders
 
 
 def matches(text: str, phrase: str, *, exact: bool = False) -> list[str]:
@@ -71,6 +71,24 @@ def test_a_word_is_indexed_under_its_tokens_in_a_document_of_any_language(langua
     (tokens,) = document_tokens([f"{filling} Sicherheitsleitern {filling}"])
     assert all(some & set(tokens) for some in tokens_of(Phrase("Sicherheitsleitern")))
     assert tokens_of(Phrase("Sicherheitsleitern"))
+
+
+def test_an_index_in_any_language_has_the_tokens_by_which_each_word_is_found() -> None:
+    texts = {language: " ".join(sorted(words)) for language, words in FUNCTION_WORDS.items()} | {
+        "russian": "капитан проверил насосы и канаты на складах",
+        "greek": "ο καπετάνιος έλεγξε τις αντλίες του πλοίου",
+        "arabic": "فحص القبطان المضخات والحبال في السفينة",
+        "hindi": "कप्तान ने जहाज के पंपों की जाँच की",
+        "armenian": "նավապետը ստուգեց նավի պոմպերը",
+        "tamil": "கப்பல்கள் புறப்படும் நேரங்கள்",
+        "korean": "선장이 창고에 있는 펌프를 점검했다",
+    }
+    words = "crossing ferries Verträge Häuser inspections naïvement canciones перевозки αντλίες"
+    for language, text in texts.items():
+        assert language_of(text) == language
+        (tokens,) = document_tokens([f"{text}. {words}. {text}"])
+        for word in f"{text} {words}".split():
+            assert set(tokens_of_holders(word)) <= set(tokens), (language, word)
 
 
 def test_a_word_that_some_language_leaves_out_has_no_tokens() -> None:

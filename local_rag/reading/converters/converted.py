@@ -41,11 +41,11 @@ class Converted:
     provenance: Provenance = UNKNOWN
 
 
-def notes_of(left_out: Mapping[str, int]) -> tuple[str, ...]:
+def notes_of(counts: Mapping[str, int], done: str = "left out") -> tuple[str, ...]:
     """Say how many things are left out, by a name such as `image* without a description`; * is the plural's s."""
     return tuple(
-        f"{count} {what.replace('*', '' if count == 1 else 's')} {'is' if count == 1 else 'are'} left out"
-        for what, count in left_out.items()
+        f"{count} {what.replace('*', '' if count == 1 else 's')} {'is' if count == 1 else 'are'} {done}"
+        for what, count in counts.items()
         if count
     )
 

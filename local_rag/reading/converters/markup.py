@@ -21,6 +21,8 @@ _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _CONTAINERS = {"div", "section", "article", "main", "body", "header", "footer", "center"}
 _INLINE = {"a", "b", "big", "em", "font", "i", "small", "span", "strong", "u"}
 _WORD = re.compile(r"\w+")
+# Before the links of a handbook stand signs: `Next: Billing, Up: Top`.
+_TEXT = re.compile(r"\b(?!(?:next|prev|previous|up|top|home|contents|index)\b\s*:)\w+", re.IGNORECASE)
 _NOTE_SIGNS = "a[epub\\:type~=noteref], a[role=doc-noteref]"
 _RAISED = f"sup, sub, {_NOTE_SIGNS}, [style*=vertical-align i], msup, msub, msubsup, mfrac, msqrt, mroot, mtd, mtr"
 _RAISING_STYLE = re.compile(r"(?:^|;)\s*vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
@@ -149,7 +151,7 @@ def remove_menus(body: "Tag") -> None:
 
 
 def _pieces(tag: "Tag") -> Iterator[tuple["Tag | None", bool]]:
-    """Yield the blocks of a page in order, None for bare text, with whether they consist of links alone."""
+    """Yield the blocks of a page in order, None for bare text, with whether they consist of links and signs alone."""
     from bs4 import Tag
 
     with_text = _with_own_text(tag)
@@ -159,14 +161,18 @@ def _pieces(tag: "Tag") -> Iterator[tuple["Tag | None", bool]]:
         if child is None:
             waiting.pop()
         elif not isinstance(child, Tag):
-            if _WORD.search(str(child)):
+            if _TEXT.search(str(child)):
                 yield None, False
         elif _WORD.search(child.get_text() if child.name in _HEADINGS else "") or id(child) in with_text:
             if child.name in _CONTAINERS:
                 waiting.append(child.children)
             else:
                 yield child, False
-        elif child.find("a", href=True) or (child.name == "a" and child.has_attr("href")):
+        elif (
+            child.find("a", href=True)
+            or (child.name == "a" and child.has_attr("href"))
+            or _WORD.search(child.get_text())
+        ):
             yield child, True
 
 
@@ -177,7 +183,7 @@ def _with_own_text(page: "Tag") -> set[int]:
         if (tag.name == "a" and tag.has_attr("href")) or id(tag.parent) in linked:
             linked.add(id(tag))
     holders = [heading.parent for heading in page.find_all(_HEADINGS)]
-    holders += [text.parent for text in page.strings if id(text.parent) not in linked and _WORD.search(text)]
+    holders += [text.parent for text in page.strings if id(text.parent) not in linked and _TEXT.search(text)]
     found = set[int]()
     for holder in holders:
         above = holder

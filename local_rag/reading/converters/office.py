@@ -162,12 +162,16 @@ def _chunk(package: WordPackage, name: str, attachments: list[Attachment], notes
 
 
 def convert_pptx(data: bytes) -> Converted:
-    """Convert slides with their tables, charts and notes; each slide counts as a page."""
+    """Convert slides with their tables, charts and notes; each slide counts as a page.
+
+    A presentation skips hidden slides, but whoever opens the file sees them.
+    """
     from pptx import Presentation
 
-    left_out = Counter[str]()
+    left_out, hidden = Counter[str](), 0
     slides = []
     for slide in Presentation(io.BytesIO(_as_presentation(data))).slides:
+        hidden += slide._element.get("show") in {"0", "false"}
         blocks = list(_shapes(slide.shapes, slide.shapes.title, left_out))
         frame = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
         if frame is not None and frame.text.strip():
@@ -177,11 +181,9 @@ def convert_pptx(data: bytes) -> Converted:
     for text in slides:
         pages.append(start)
         start += len(text) + len("\n\n")
+    text, notes = "\n\n".join(slides), notes_of(left_out) + notes_of({"hidden slide*": hidden}, "read too")
     provenance = office_provenance(data)
-    text = "\n\n".join(slides)
-    return Converted(
-        _title(slides), text, "markdown", pages=tuple(pages), notes=notes_of(left_out), provenance=provenance
-    )
+    return Converted(_title(slides), text, "markdown", pages=tuple(pages), notes=notes, provenance=provenance)
 
 
 def _shapes(shapes: Iterable[Any], title: Any, left_out: Counter[str]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, notes_of
-from local_rag.reading.converters.open_lists import Counts, Lists, TextStyles
+from local_rag.reading.converters.open_lists import PRESENTATION, TABLE, TEXT, Counts, Lists, TextStyles
 from local_rag.reading.converters.raised import subscript, superscript
 from local_rag.reading.converters.sheets import sections_of_sheets
 from local_rag.reading.converters.tables import pipe_table
@@ -18,8 +18,7 @@ from local_rag.reading.decode import clean
 from local_rag.reading.provenance import is_real_date, make_provenance
 from local_rag.records import Provenance
 
-_TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
-_TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+_DRAW = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
 _FORM = "{urn:oasis:names:tc:opendocument:xmlns:form:1.0}"
 _OFFICE = "{urn:oasis:names:tc:opendocument:xmlns:office:1.0}"
 # What a program made of the rest, what was deleted, and what a document only declares.
@@ -67,8 +66,8 @@ def convert_ods(data: bytes) -> Converted:
     """Convert sheets: each row becomes a line that names its columns."""
     package = _Package(data)
     sheets = [
-        (sheet.get(f"{_TABLE}name", ""), dict(enumerate(package.rows(sheet), start=1)))
-        for sheet in package.body("spreadsheet").iterfind(f"{_TABLE}table")
+        (sheet.get(f"{TABLE}name", ""), dict(enumerate(package.sheet_rows(sheet), start=1)))
+        for sheet in package.body("spreadsheet").iterfind(f"{TABLE}table")
     ]
     text, tables = sections_of_sheets(sheets)
     return package.converted(text, tables=tables)
@@ -85,7 +84,7 @@ class _Package:
             self._content = parse_xml(archive.read("content.xml"))
             self._styles = parse_xml(archive.read("styles.xml")) if "styles.xml" in names else None
             self._meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
-        self._left_out = Counter[str]()
+        self._left_out, self._hidden = Counter[str](), Counter[str]()
         self._copies = 0
         roots = [one for one in (self._styles, self._content) if one is not None]
         self._lists, self._text_styles = Lists(roots), TextStyles(roots)
@@ -102,7 +101,7 @@ class _Package:
         title = (
             text_of(found) if self._meta is not None and (found := self._meta.find(".//{*}title")) is not None else ""
         )
-        notes = notes_of(self._left_out)
+        notes = notes_of(self._left_out) + notes_of(self._hidden, "read too")
         return Converted(title or None, clean(text), "markdown", notes=notes, provenance=self._provenance(), **more)
 
     def _provenance(self) -> Provenance:
@@ -121,12 +120,13 @@ class _Package:
     def frame_lines(self, name: str) -> str:
         """Return the different lines of the headers or footers of pages."""
         found = self._styles.iterfind(f".//{{*}}master-page/{{*}}{name}") if self._styles is not None else ()
-        lines = (self._line(paragraph) for frame in found for paragraph in frame.iter(f"{_TEXT}p"))
+        lines = (self._line(paragraph) for frame in found for paragraph in frame.iter(f"{TEXT}p"))
         return "\n".join(dict.fromkeys(line for line in lines if any(map(str.isalpha, line))))
 
     def slide(self, slide: Any) -> Iterator[str]:
         """Yield the blocks of a slide, its title first, and its notes."""
-        classes = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}class"
+        classes = f"{PRESENTATION}class"
+        self._hidden["hidden slide*"] += self._text_styles.is_hidden("drawing-page", slide.get(f"{_DRAW}style-name"))
         frames = [one for one in slide if not one.tag.endswith("}notes")]
         for frame in sorted(frames, key=lambda one: one.get(classes) != "title"):
             text = "\n\n".join(self.blocks([frame]))
@@ -163,9 +163,9 @@ class _Package:
 
     def _heading(self, element: Any, label: str | None = None) -> str:
         """Write a heading with its number, which is that of a list if it is in one."""
-        level = int(element.get(f"{_TEXT}outline-level") or 1)
+        level = int(element.get(f"{TEXT}outline-level") or 1)
         if label is None:
-            is_numbered = self._text_styles.list_style(element.get(f"{_TEXT}style-name")) != ""
+            is_numbered = self._text_styles.list_style(element.get(f"{TEXT}style-name")) != ""
             label = self._lists.heading_label(element, level) if is_numbered else ""
         written = self._line(element)
         return (
@@ -174,28 +174,26 @@ class _Package:
 
     def _list_style(self, element: Any) -> str:
         """Return the list style of the first paragraph in a list."""
-        first = next(element.iter(f"{_TEXT}p", f"{_TEXT}h"), None)
-        return (self._text_styles.list_style(first.get(f"{_TEXT}style-name")) or "") if first is not None else ""
+        first = next(element.iter(f"{TEXT}p", f"{TEXT}h"), None)
+        return (self._text_styles.list_style(first.get(f"{TEXT}style-name")) or "") if first is not None else ""
 
     def _items(self, items: Any, indent: str, counts: Counts, level: int, style: str) -> Iterator[str]:
         """Yield the lines of a list's items with their labels, and of the lists within them."""
-        numbered = any(item.get(f"{_TEXT}start-value") for item in items) or bool(
-            items.get(f"{_TEXT}continue-numbering")
-        )
+        numbered = any(item.get(f"{TEXT}start-value") for item in items) or bool(items.get(f"{TEXT}continue-numbering"))
         for item in items:
             label = ""
-            children = [one for one in item if isinstance(one.tag, str) and one.tag != f"{_TEXT}number"]
-            counted = item.tag == f"{_TEXT}list-item" and children and children[0].tag in {f"{_TEXT}p", f"{_TEXT}h"}
+            children = [one for one in item if isinstance(one.tag, str) and one.tag != f"{TEXT}number"]
+            counted = item.tag == f"{TEXT}list-item" and children and children[0].tag in {f"{TEXT}p", f"{TEXT}h"}
             if counted:
                 label = self._lists.label(counts, item, level, style, numbered=numbered)
             below = f"{indent}{' ' * min(3, len(label) + 1)}" if label else f"{indent}  "
             is_first = True
             for child in children:
-                if child.tag == f"{_TEXT}h":
+                if child.tag == f"{TEXT}h":
                     yield self._heading(child, label if is_first else "")
                     yield from self._boxes(child)
-                elif child.tag == f"{_TEXT}list":
-                    own = child.get(f"{_TEXT}style-name") or style
+                elif child.tag == f"{TEXT}list":
+                    own = child.get(f"{TEXT}style-name") or style
                     yield from self._items(child, below if counted else indent, counts, level + 1, own)
                 else:
                     for block in filter(str.strip, self.blocks([child], below)):
@@ -205,18 +203,18 @@ class _Package:
 
     def _is_hidden(self, element: Any, name: str) -> bool:
         """Say whether a document hides a paragraph, a section or some words."""
-        style = element.get(f"{_TEXT}style-name") if isinstance(element.tag, str) else None
+        style = element.get(f"{TEXT}style-name") if isinstance(element.tag, str) else None
         if name in {"p", "h"}:
-            marks = element.iterfind(f"{_TEXT}hidden-paragraph")
-            return any(mark.get(f"{_TEXT}is-hidden") != "false" for mark in marks) or self._text_styles.is_hidden(
+            marks = element.iterfind(f"{TEXT}hidden-paragraph")
+            return any(mark.get(f"{TEXT}is-hidden") != "false" for mark in marks) or self._text_styles.is_hidden(
                 "paragraph", style
             )
         if name == "section":
-            display = element.get(f"{_TEXT}display")
-            return bool(display == "none" or (display == "condition" and element.get(f"{_TEXT}is-hidden") == "true"))
+            display = element.get(f"{TEXT}display")
+            return bool(display == "none" or (display == "condition" and element.get(f"{TEXT}is-hidden") == "true"))
         if name == "span":
             return self._text_styles.is_hidden("text", style)
-        return name == "hidden-text" and element.get(f"{_TEXT}is-hidden") != "false"
+        return name == "hidden-text" and element.get(f"{TEXT}is-hidden") != "false"
 
     def _boxes(self, paragraph: Any) -> Iterator[str]:
         """Yield what is anchored in a paragraph: text boxes, shapes and images."""
@@ -235,7 +233,7 @@ class _Package:
             if self._is_hidden(child, name):
                 self._left_out["hidden word*"] += len("".join(child.itertext()).split())
             elif name == "s":
-                yield " " * min(80, int(child.get(f"{_TEXT}c") or 1))
+                yield " " * min(80, int(child.get(f"{TEXT}c") or 1))
             elif name == "tab":
                 yield "\t"
             elif name == "line-break":
@@ -247,26 +245,31 @@ class _Package:
                 yield f"{text_of(child)} "
             elif name == "ruby-text":
                 self._left_out["reading aid*"] += 1
-            elif name == "span" and (raised := self._text_styles.raised(child.get(f"{_TEXT}style-name"))):
+            elif name == "span" and (raised := self._text_styles.raised(child.get(f"{TEXT}style-name"))):
                 yield (superscript if raised > 0 else subscript)("".join(self._inline(child)))
             elif name not in _SHAPES | _NOT_WRITTEN:
                 yield from self._inline(child)
             yield _collapsed(child.tail)
 
     def _table(self, table: Any) -> str:
-        marked = [self._row(row) for head in table.iterfind(f"{_TABLE}table-header-rows") for row in head]
+        marked = [self._row(row) for head in table.iterfind(f"{TABLE}table-header-rows") for row in head]
         rows = [row for row in self.rows(table) if any(row)]
         names = marked[0] if marked else rows[0] if rows else []
         return pipe_table(names, rows[len(marked) or 1 :]) if rows else ""
+
+    def sheet_rows(self, sheet: Any) -> Iterator[list[str]]:
+        """Yield the rows of a sheet."""
+        self._hidden["hidden sheet*"] += self._text_styles.is_hidden("table", sheet.get(f"{TABLE}style-name"))
+        return self.rows(sheet)
 
     def rows(self, table: Any) -> Iterator[list[str]]:
         """Yield the rows of a table; a merged cell repeats its text where it covers others."""
         below: dict[int, tuple[int, str]] = {}
         waiting = 0
-        for row in table.iter(f"{_TABLE}table-row"):
-            if next(row.iterancestors(f"{_TABLE}table")) is not table:
+        for row in table.iter(f"{TABLE}table-row"):
+            if next(row.iterancestors(f"{TABLE}table")) is not table:
                 continue
-            repeated = int(row.get(f"{_TABLE}number-rows-repeated") or 1)
+            repeated = int(row.get(f"{TABLE}number-rows-repeated") or 1)
             cells = self._row(row, below)
             if not any(cells):
                 waiting += repeated
@@ -280,22 +283,22 @@ class _Package:
 
     def _row(self, row: Any, below: dict[int, tuple[int, str]] | None = None) -> list[str]:
         cells: list[str] = []
-        for cell in row.iter(f"{_TABLE}table-cell", f"{_TABLE}covered-table-cell"):
-            if next(cell.iterancestors(f"{_TABLE}table-row")) is not row:
+        for cell in row.iter(f"{TABLE}table-cell", f"{TABLE}covered-table-cell"):
+            if next(cell.iterancestors(f"{TABLE}table-row")) is not row:
                 continue
             text = "; ".join(" ".join(block.split()) for block in self.blocks(cell) if block.strip())
-            formula, value = cell.get(f"{_TABLE}formula"), cell.get(f"{_OFFICE}value-type")
+            formula, value = cell.get(f"{TABLE}formula"), cell.get(f"{_OFFICE}value-type")
             if formula and not text and not value:
                 self._left_out["formula* without a value"] += 1
-            repeated = int(cell.get(f"{_TABLE}number-columns-repeated") or 1)
-            if below is not None and cell.tag == f"{_TABLE}covered-table-cell" and len(cells) in below:
+            repeated = int(cell.get(f"{TABLE}number-columns-repeated") or 1)
+            if below is not None and cell.tag == f"{TABLE}covered-table-cell" and len(cells) in below:
                 left, covering = below[len(cells)]
                 text = text or covering
                 below[len(cells)] = (left - 1, covering)
                 if left <= 1:
                     del below[len(cells)]
-            wide = int(cell.get(f"{_TABLE}number-columns-spanned") or 1)
-            tall = int(cell.get(f"{_TABLE}number-rows-spanned") or 1)
+            wide = int(cell.get(f"{TABLE}number-columns-spanned") or 1)
+            tall = int(cell.get(f"{TABLE}number-rows-spanned") or 1)
             if below is not None and tall > 1 and text:
                 below |= {len(cells) + step: (tall - 1, text) for step in range(min(wide, _MOST_REPEATED))}
             if text:

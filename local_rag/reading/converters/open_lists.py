@@ -9,11 +9,17 @@ from local_rag.reading.converters.numerals import counted_letters, repeated_lett
 
 TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
+TABLE = "{urn:oasis:names:tc:opendocument:xmlns:table:1.0}"
+PRESENTATION = "{urn:oasis:names:tc:opendocument:xmlns:presentation:1.0}"
 _ID = "{http://www.w3.org/XML/1998/namespace}id"
 _FORMAT = re.compile(r"%(\d{1,2})%")
 _LEVELS = 10
 _LONGEST = 60  # characters of a label
 _INTEGER = re.compile(r"-?\d{1,9}")
+_HIDING = {  # by the family of a style: the element, its attribute, and the value that hides
+    "drawing-page": ("drawing-page-properties", f"{PRESENTATION}visibility", "hidden"),
+    "table": ("table-properties", f"{TABLE}display", "false"),
+}
 
 
 @dataclass(slots=True)
@@ -103,8 +109,9 @@ class TextStyles:
         return 0 if not first.rstrip("%").strip("-0.") else -1 if first.startswith("-") else 1
 
     def is_hidden(self, family: str, name: str | None) -> bool:
-        """Return whether a style hides text."""
-        return self._property(family, name, "text-properties", f"{TEXT}display") == "none"
+        """Return whether a style hides text, a slide or a sheet."""
+        of, attribute, hiding = _HIDING.get(family, ("text-properties", f"{TEXT}display", "none"))
+        return self._property(family, name, of, attribute) == hiding
 
     def list_style(self, name: str | None) -> str | None:
         """Return the list style of a paragraph style, which is empty to switch numbers off."""

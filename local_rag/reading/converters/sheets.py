@@ -88,6 +88,8 @@ def convert_xlsx(data: bytes) -> Converted:
             for table in tables:
                 text.add_table(table)
             notes += _notes_of(parts, title if len(workbook.worksheets) > 1 else "")
+            if worksheet.sheet_state != "visible":
+                notes.append(f"the hidden sheet {title} is read too")
     workbook.close()
     provenance = office_provenance(data)
     written = clean("".join(text.pieces))

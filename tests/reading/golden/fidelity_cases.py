@@ -108,6 +108,10 @@ OTHERS = [
     Case("menus.html", lambda: b"<p><a href=a>Prev</a> / <a href=b>Up</a></p><h1>Pumps</h1><p>The pump runs.</p><h2>See also</h2>"
          b"<ul><li><a href=w>Winches</a></ul><div><a href=a>Prev</a> <a href=n>Next</a></div><p><a href=e>Download the ebook</a>",
          {"The pump runs.": "Pumps", "Winches": "See also"}, absent=("Prev", "Next", "Download the ebook")),
+    Case("signs-of-menus.html", lambda: b"<div><p>\nNext: <a href=a>Winches</a>, Previous: <a href=b>Ropes</a>, Up: <a href=c>Manual</a> &nbsp; "
+         b"[<a href=d>Contents</a>][<a href=e>Index</a>]</p></div><h1>Pumps</h1><p>The pump runs.</p><p>Up <a href=f>to date</a></p>"
+         b"<b> Next:</b> <a href=a>Winches</a> <b>Up:</b> <a href=c>Manual</a>", {"The pump runs.": "Pumps", "Up to date": "Pumps"},
+         absent=("Winches", "Ropes", "Manual", "Contents", "Next", "Up:")),
     Case("note-sign.epub", lambda: book({"a": "<html><body><h1>Knots</h1><p>It holds 60<a epub:type='noteref' href='n'>1</a> percent, "
          "10<sup>6</sup> times.</p></body></html>"}, "a"), {"It holds 60¹ percent, 10⁶ times.": "Knots"}),
     Case("numbers.odt", lambda: open_document(
