@@ -40,7 +40,7 @@ from local_rag.models.embedder import input_tokens
 from local_rag.models.registry import TOKENIZER_FILE
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.ocr import engine
-from local_rag.reading.reasons import is_expected
+from local_rag.reading.formats import is_expected
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings

@@ -9,7 +9,7 @@ import string
 from collections.abc import Iterator
 
 from local_rag.errors import ReadError
-from local_rag.reading import reasons
+from local_rag.reading.formats import BINARY
 
 # UTF-32 comes first, because its little-endian mark begins with UTF-16's.
 _BYTE_ORDER_MARKS = (
@@ -82,7 +82,7 @@ def decode_with_notes(data: bytes, *declared: str | None) -> tuple[str, tuple[st
         notes = (f"its encoding was guessed as {encoding}; save it as UTF-8 if letters are wrong",)
     text = clean(data.decode(encoding or "utf-8", errors="replace"))
     if len(_CONTROL.findall(text, 0, _SAMPLE)) > _MOST_CONTROLS * min(len(text), _SAMPLE):
-        raise ReadError(reasons.BINARY)
+        raise ReadError(BINARY)
     return text, notes
 
 
@@ -171,7 +171,7 @@ def _guess(data: bytes) -> str:
             and _is_strict(data[: len(data) // 4 * 4], encoding)
             and _is_wide_text(sample.decode(encoding, "ignore"))
         ):
-            raise ReadError(reasons.BINARY)
+            raise ReadError(BINARY)
     elif not encoding or encoding == "utf-8" or found["confidence"] < _LEAST_CONFIDENCE:
         # A few letters in a Western text tell nothing, and damaged bytes may be none in any encoding.
         is_western = _is_strict(data, "cp1252") and _count(sample, _LETTERS) >= _count(sample, _BEYOND_ASCII)

@@ -9,8 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_rag.reading import reasons
 from local_rag.records import DocumentKind
+
+EMPTY, NO_TEXT, NOT_REGULAR = "empty", "contains no text", "not a regular file"
+BINARY = "binary file, not a document"
+PRIVATE_KEY = "a private key, which is never read"
+KEYS = "a file of keys or passwords, which is never read"
+IMAGE = "image, not a document"
+MEDIA = "audio or video, not a document"
+ARCHIVE = "archive, not a document"
+PROGRAM = "program, not a document"
+FONT = "font, not a document"
+DATA = "data file, not a document"
+_EXPECTED = {
+    EMPTY, NO_TEXT, NOT_REGULAR, BINARY, PRIVATE_KEY, KEYS, IMAGE, MEDIA, ARCHIVE, PROGRAM, FONT, DATA
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +38,8 @@ class Format:
 
 
 _MARKDOWN = ".md .markdown .mdown .mkd .mdx .qmd .rmd"
+
+
 _CONVERTERS = {
     ".csv .tsv": "sheets.convert_csv",
     ".eml": "mail.convert_mail",
@@ -39,6 +54,8 @@ _CONVERTERS = {
     ".pdf": "pdf.convert_pdf",
     ".bmp .jpeg .jpg .png .tif .tiff .webp": "images.convert_image",
 }
+
+
 _ARCHIVES = {
     ".docx .docm .dotx .dotm": "office.convert_docx",
     ".epub": "books.convert_epub",
@@ -48,6 +65,8 @@ _ARCHIVES = {
     ".pptx .pptm .potx .potm .ppsx .ppsm": "office.convert_pptx",
     ".xlsx .xlsm .xltx .xltm": "sheets.convert_xlsx",
 }
+
+
 _LANGUAGES = {
     "c": ".c .h",
     "c#": ".cs",
@@ -86,29 +105,35 @@ _LANGUAGES = {
     "xml": ".xml .xsd .xsl",
     "yaml": ".yaml .yml",
 }
+
+
 # Skipped without being opened. The reader detects other binary files when it opens them.
 _UNSUPPORTED = {
-    reasons.IMAGE: ".gif .ico .svg .heic .avif .psd .ai .eps .xcf",
-    reasons.MEDIA: ".mp3 .wav .flac .ogg .m4a .aac .opus .mp4 .m4v .mkv .mov .avi .webm .wmv",
-    reasons.ARCHIVE: ".zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .iso .dmg .whl .jar .war .deb .rpm .apk .cab",
-    reasons.PROGRAM: ".exe .dll .so .dylib .o .a .lib .obj .class .pyc .pyd .wasm .msi .bin",
-    reasons.FONT: ".ttf .otf .woff .woff2 .eot",
-    reasons.DATA: ".jsonl .ndjson .parquet .arrow .feather .avro .npy .npz .pkl .pickle .h5 .hdf5 .mat "
+    IMAGE: ".gif .ico .svg .heic .avif .psd .ai .eps .xcf",
+    MEDIA: ".mp3 .wav .flac .ogg .m4a .aac .opus .mp4 .m4v .mkv .mov .avi .webm .wmv",
+    ARCHIVE: ".zip .tar .gz .tgz .bz2 .xz .zst .7z .rar .iso .dmg .whl .jar .war .deb .rpm .apk .cab",
+    PROGRAM: ".exe .dll .so .dylib .o .a .lib .obj .class .pyc .pyd .wasm .msi .bin",
+    FONT: ".ttf .otf .woff .woff2 .eot",
+    DATA: ".jsonl .ndjson .parquet .arrow .feather .avro .npy .npz .pkl .pickle .h5 .hdf5 .mat "
     ".rds .sqlite .sqlite3 .db .mdb .dat .gguf .safetensors .pt .pth .onnx .ckpt .map",
     "unsupported document format": ".doc .xls .ppt .xlsb .pages .numbers .key .mobi .azw .azw3 "
     ".djvu .ps .one .vsd .vsdx",
 }
 
+
 _KEY_SUFFIXES = ".pem .ppk .p12 .pfx .p8 .jks .keystore .kdb .kdbx .keytab .ovpn .tfstate .tfvars"
+
+
 _KEY_NAMES = (
     "id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk credentials credentials.json credentials.csv secrets "
     "secrets.json secrets.yaml secrets.yml secrets.toml htpasswd shadow .env .netrc .pgpass .npmrc .pypirc .htpasswd "
     ".git-credentials"
 )
 
+
 # Later entries replace earlier ones, so a format that can be read is never skipped as unsupported.
 FORMATS: Mapping[str, Format] = {
-    **{suffix: Format(unsupported=reasons.KEYS) for suffix in _KEY_SUFFIXES.split()},
+    **{suffix: Format(unsupported=KEYS) for suffix in _KEY_SUFFIXES.split()},
     **{suffix: Format(unsupported=reason) for reason, suffixes in _UNSUPPORTED.items() for suffix in suffixes.split()},
     **{suffix: Format("code", language) for language, suffixes in _LANGUAGES.items() for suffix in suffixes.split()},
     **{suffix: Format("markdown") for suffix in _MARKDOWN.split()},
@@ -119,7 +144,11 @@ FORMATS: Mapping[str, Format] = {
         for suffix in suffixes.split()
     },
 }
-_BY_NAME = dict.fromkeys(_KEY_NAMES.split(), Format(unsupported=reasons.KEYS))
+
+
+_BY_NAME = dict.fromkeys(_KEY_NAMES.split(), Format(unsupported=KEYS))
+
+
 _PLAIN_TEXT = Format()
 
 
@@ -134,3 +163,8 @@ def format_named(name: str) -> Format:
         return found
     stem, dot, suffix = name.rpartition(".")
     return FORMATS.get(f".{suffix}".lower(), _PLAIN_TEXT) if stem and dot and suffix else _PLAIN_TEXT
+
+
+def is_expected(reason: str) -> bool:
+    """Return whether nothing is lost with a file that is not read for a reason."""
+    return reason in _EXPECTED

@@ -5,7 +5,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from local_rag.reading.source_code import line_starts
+from local_rag.reading.structure import line_starts
 from local_rag.records import Heading, Table
 
 # Front matter is distinguished from text between two rules line by line and within bounds, because one pattern over

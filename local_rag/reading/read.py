@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING
 
 from local_rag.errors import ReadError
 from local_rag.files import FileStamp
-from local_rag.reading import reasons
-from local_rag.reading.converters.converted import Converted, check_archive
+from local_rag.reading.converters.converted import Converted, Sections, check_archive
 from local_rag.reading.converters.images import IMAGE_SUFFIXES
-from local_rag.reading.converters.sections import Sections
 from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
-from local_rag.reading.formats import Format, format_of
+from local_rag.reading.formats import EMPTY, NO_TEXT, PRIVATE_KEY, Format, format_of
 from local_rag.reading.mailbox import read_content
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, find_tables, title_of
-from local_rag.reading.outlines import find_outline
 from local_rag.reading.provenance import provenance_of_fields, scraped_from
-from local_rag.reading.source_code import find_definitions
+from local_rag.reading.structure import find_definitions, find_outline
 from local_rag.reading.walk import MAX_BYTES
 from local_rag.records import Document, DocumentKind, Heading
 
@@ -71,9 +68,9 @@ def parse(path: Path, data: bytes, *, depth: int = 0, recognize: "Recognize | No
     """
     suffix, file_format = path.suffix.lower(), format_of(path)
     if not data.strip():
-        raise ReadError(reasons.EMPTY)
+        raise ReadError(EMPTY)
     if _PRIVATE_KEY.match(data[:_KEY_STARTS_WITHIN]):
-        raise ReadError(reasons.PRIVATE_KEY)
+        raise ReadError(PRIVATE_KEY)
     if file_format.converter:
         converted = _convert(suffix, file_format, data, recognize)
         if suffix == ".pdf" and not converted.provenance.url:  # other scraped pages contain their address
@@ -86,7 +83,7 @@ def parse(path: Path, data: bytes, *, depth: int = 0, recognize: "Recognize | No
         text, notes = decode_with_notes(data, declared_in_text(data))
         document = as_document(path, text, notes=notes)
     if not document.text.strip():
-        raise ReadError(reasons.NO_TEXT)
+        raise ReadError(NO_TEXT)
     if len(document.text) > MAX_BYTES:  # a converted table repeats its column names in each row
         mebibytes = f"{len(document.text) / 2**20:.1f} MiB"
         raise ReadError(f"contains {mebibytes} of text, more than the limit of {MAX_BYTES / 2**20:.1f} MiB")

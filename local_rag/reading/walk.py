@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from local_rag.errors import LocalRagError
 from local_rag.files import GONE, LOCAL_DISK, Disk, FileStamp, is_utf8, open_regular, stamp_of
-from local_rag.reading import reasons
-from local_rag.reading.formats import format_named
+from local_rag.reading.formats import NOT_REGULAR, format_named
 from local_rag.reading.ignore import IgnorePattern, parse_pattern
 from local_rag.reading.mailbox import is_mailbox, messages
 from local_rag.records import Skipped
@@ -147,7 +146,7 @@ class Walk:
     def _found(self, path: str, name: str, status: stat_result, looked_ns: int) -> Iterator[Found | Skipped]:
         """Yield a file or the messages of a mailbox, or why they are skipped without being read."""
         if not stat.S_ISREG(status.st_mode):
-            yield Skipped(Path(path), reasons.NOT_REGULAR)
+            yield Skipped(Path(path), NOT_REGULAR)
         elif path == self._token:
             yield Skipped(Path(path), "the token of the server")
         elif reason := format_named(name).unsupported:

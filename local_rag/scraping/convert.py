@@ -9,8 +9,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 import yaml
 
 from local_rag.errors import LocalRagError, NetworkError, ReadError
-from local_rag.reading.converters.html_pages import main_content
-from local_rag.reading.converters.markup import parse_html, remove_invisible, to_markdown
+from local_rag.reading.converters.html_pages import main_content, parse_html, remove_invisible, to_markdown
 from local_rag.reading.decode import declared_in_html, decode
 from local_rag.scraping.fetch import Response, normalize_url
 

@@ -1,7 +1,8 @@
-"""Fetch web pages politely, within limits, and only from sites that the user meant."""
+"""Fetch web pages politely, within limits, as robots.txt asks (RFC 9309), and only from sites that the user meant."""
 
 import contextlib
 import math
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -16,7 +17,10 @@ from protego import Protego
 
 from local_rag.errors import NetworkError
 from local_rag.scraping.checked_connection import CheckedSession, is_private, resolve
-from local_rag.scraping.robots import MAX_BYTES, PRODUCT, parse_robots
+
+PRODUCT = "local-rag"
+MAX_BYTES = 1_000_000  # the rest is ignored; the RFC requires at least 500 KiB
+_AGENT = re.compile(r"^\s*user[-\s]*agent\b[\s:]*(\*(?=[\s#]|$)|[\w-]*).*", re.IGNORECASE)
 
 USER_AGENT = f"{PRODUCT}/{version('local-rag')} (+respecting robots.txt)"
 _ATTEMPTS = 3
@@ -268,3 +272,19 @@ class Fetcher:
             robots=response.headers.get("X-Robots-Tag", ""),
             body=bytes(body),
         )
+
+
+def parse_robots(body: bytes) -> Protego:
+    """Parse the rules for this program and for all robots."""
+    lines = body.decode("utf-8-sig", errors="replace").splitlines()
+    return Protego.parse("\n".join(_AGENT.sub(_rename_others, line) for line in lines))
+
+
+def _rename_others(line: re.Match[str]) -> str:
+    """Give all other robots the same name.
+
+    Protego stores a copy of the rules for each robot of a group, so a hostile file could fill the memory. It would also
+    apply rules for "local" to this program, and ignore those for "local-rag/2.0".
+    """
+    name = line[1].lower()
+    return f"User-agent: {name if name in ('*', PRODUCT) else 'other'}"

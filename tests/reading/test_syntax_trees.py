@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from local_rag.reading.formats import FORMATS
 from local_rag.reading.read import parse
 from local_rag.reading.split import split
-from local_rag.reading.syntax_trees import outline_of
+from local_rag.reading.structure import outline_of
 from tests.reading.test_split import WORDS, count
 
 # By file: code in which each call `mark_N()` stands below the headings that are given for it.
@@ -282,7 +282,7 @@ def test_without_a_grammar_there_is_no_outline() -> None:
 
 
 def test_each_grammar_belongs_to_a_language_that_is_read() -> None:
-    from local_rag.reading.syntax_trees import _GRAMMARS
+    from local_rag.reading.structure import _GRAMMARS
 
     assert set(_GRAMMARS) <= {one.language for one in FORMATS.values()}
     assert all(outline_of("a", language) for language in _GRAMMARS)

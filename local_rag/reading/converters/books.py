@@ -6,9 +6,8 @@ import zipfile
 from urllib.parse import unquote
 
 from local_rag.errors import ReadError
-from local_rag.reading.converters.converted import Converted, notes_of
-from local_rag.reading.converters.markup import MENUS, parse_html, remove_invisible, to_markdown
-from local_rag.reading.converters.xml_parts import parse_xml, text_of
+from local_rag.reading.converters.converted import Converted, notes_of, parse_xml, text_of
+from local_rag.reading.converters.html_pages import MENUS, parse_html, remove_invisible, to_markdown
 from local_rag.reading.decode import clean, declared_in_html, decode
 from local_rag.reading.provenance import make_provenance
 

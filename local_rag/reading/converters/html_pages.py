@@ -1,29 +1,37 @@
-"""Convert web pages."""
+"""Convert web pages: remove what a reader would not see, and write the rest, or its main content, as Markdown."""
 
 import re
-from typing import TYPE_CHECKING
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from local_rag.reading.converters.converted import Converted, notes_of
-from local_rag.reading.converters.html_lists import counts_from_one
-from local_rag.reading.converters.markup import (
-    MENUS,
-    count_images,
-    count_words,
-    parse_html,
-    remove_invisible,
-    remove_menus,
-    to_markdown,
-    write_raised,
-)
+from local_rag.reading.converters.html_parts import counts_from_one, list_labels, rewrite_tables
+from local_rag.reading.converters.raised import subscript, superscript
 from local_rag.reading.decode import clean, declared_in_html, decode_with_notes
 from local_rag.reading.provenance import web_provenance
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
+    from bs4.element import NavigableString
 
 _MOST = 0.5  # of the words of a page, so that a part of it is its main content
 _MOST_EXTRACTED = 0.8  # of them, so that what trafilatura has found is
 _FEW_WORDS = 30  # beside the main content, as a line of copyright is
+_NOISE = "script, style, noscript, template, a.headerlink"
+MENUS = "nav, [role=navigation], div.navheader, div.navfooter, ul.docnav, .breadcrumb, .breadcrumbs"
+_HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
+_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+_CONTAINERS = {"div", "section", "article", "main", "body", "header", "footer", "center"}
+_INLINE = {"a", "b", "big", "em", "font", "i", "small", "span", "strong", "u"}
+_WORD = re.compile(r"\w+")
+# Before the links of a handbook stand signs: `Next: Billing, Up: Top`.
+_TEXT = re.compile(r"\b(?!(?:next|prev|previous|up|top|home|contents|index)\b\s*:)\w+", re.IGNORECASE)
+_NOTE_SIGNS = "a[epub\\:type~=noteref], a[role=doc-noteref]"
+_RAISED = f"sup, sub, {_NOTE_SIGNS}, [style*=vertical-align i], msup, msub, msubsup, mfrac, msqrt, mroot, mtd, mtr"
+_RAISING_STYLE = re.compile(r"(?:^|;)\s*vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
+_INDENT = "   "  # of what stands below a number; four spaces would make it code
+_DEEPEST_FRAME = 3  # frames within frames
 
 
 def convert_html(data: bytes, *declared: str | None) -> Converted:
@@ -97,3 +105,219 @@ def _extract(page: "BeautifulSoup", body: "Tag", total: int) -> str:
     # It reduces short pages to bare lines, and some headings to bold text.
     keeps_headings = len(re.findall(r"^#", text, re.MULTILINE)) >= len(body.select("h1, h2, h3"))
     return text if keeps_headings and len(re.findall(r"\w+", text)) >= _MOST_EXTRACTED * total else ""
+
+
+def parse_html(text: str) -> "BeautifulSoup":
+    """Parse a web page."""
+    from bs4 import BeautifulSoup
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about odd pages
+        return BeautifulSoup(text, "lxml")
+
+
+def remove_invisible(page: "BeautifulSoup") -> tuple[str, ...]:
+    """Remove scripts, styles, hidden elements and reading aids, and open frames; the notes say what is left out.
+
+    A page may hide its body until a script has run, so the body stays.
+    """
+    frames = _open_frames(page)
+    for tag in page.select(_NOISE):
+        tag.decompose()
+    hidden = 0
+    for tag in page.select("[hidden]:not([hidden=until-found]), [style]"):
+        if "_decomposed" in vars(tag):  # with an element around it; bs4's own property searches all that is below
+            continue
+        is_hidden = tag.has_attr("hidden") or _HIDING_STYLE.search(str(tag["style"]))
+        if is_hidden and tag.name not in {"html", "body"}:
+            hidden += count_words(tag)
+            tag.decompose()
+    aids = page.select("rt, rp")
+    for tag in aids:
+        tag.extract()
+    readings = sum(tag.name == "rt" for tag in aids)
+    return notes_of({"hidden word*": hidden, "frame* within frames": frames, "reading aid*": readings})
+
+
+def _open_frames(page: "BeautifulSoup") -> int:
+    """Put the pages that are written within frames in their place; return how many are too deep."""
+    for _ in range(_DEEPEST_FRAME):
+        for frame in page.select("iframe[srcdoc]"):
+            inner = parse_html(str(frame["srcdoc"]))
+            body = inner.body or inner
+            body.name = "div"
+            frame.replace_with(body.extract())
+    return len(page.select("iframe[srcdoc]"))
+
+
+def write_raised(page: "Tag") -> None:
+    """Write superscripts, subscripts and signs of notes as text that stays apart from what they stand at.
+
+    A raised element within another one is written first.
+    """
+    for aid in page.select("math annotation, math annotation-xml"):
+        aid.decompose()
+    for tag in reversed(page.select(_RAISED)):
+        if (written := _raised(tag)) is not None:
+            tag.replace_with(written)
+
+
+def _raised(tag: "Tag") -> str | None:  # noqa: PLR0911  a table, in fact
+    """Return an element as text; None if its style does not raise it."""
+    parts = [part.get_text() for part in tag.find_all(True, recursive=False)]
+    match tag.name, parts:
+        case "sub", _:
+            return subscript(tag.get_text())
+        case "msup", [base, above]:
+            return base + superscript(above)
+        case "msub", [base, below]:
+            return base + subscript(below)
+        case "msubsup", [base, below, above]:
+            return base + subscript(below) + superscript(above)
+        case "mfrac", [above, below]:
+            return f"{_as_one(above)}/{_as_one(below)}"
+        case "mroot", [base, degree]:
+            return f"root {degree} of {_as_one(base)}"
+        case "msqrt", _:
+            return f"sqrt {_as_one(tag.get_text())}"
+        case "mtd" | "mtr", _:
+            return f"{tag.get_text().strip()}{',' if tag.name == 'mtd' else ';'} "
+        case "sup" | "a", _:
+            return superscript(tag.get_text())
+    style = _RAISING_STYLE.search(str(tag.get("style", "")))
+    if style is None:
+        return None
+    return superscript(tag.get_text()) if style[1].lower() == "super" else subscript(tag.get_text())
+
+
+def _as_one(text: str) -> str:
+    """Put what consists of several parts in brackets."""
+    return text if text.strip().isalnum() else f"({text.strip()})"
+
+
+def count_words(tag: "Tag") -> int:
+    """Count the words of an element that are not in links: menus are links."""
+    return sum(len(_WORD.findall(text)) for text in tag.strings if not _is_linked(text, tag))
+
+
+def _is_linked(text: "NavigableString", within: "Tag") -> bool:
+    """Say whether a text is in a link."""
+    above = text.parent
+    while above is not None and above is not within:
+        if above.name == "a":
+            return True
+        above = above.parent
+    return False
+
+
+def remove_menus(body: "Tag") -> None:
+    """Remove what consists of links alone before the first or behind the last text of a page: `Prev Up Home Next`.
+
+    The first such block below a heading stays, and so does a page of links.
+    """
+    pieces = list(_pieces(body))
+    texts = [at for at, (_, is_menu) in enumerate(pieces) if not is_menu]
+    if not texts:
+        return
+    first, last = texts[0], texts[-1]
+    below = pieces[last][0]
+    behind = last + 1 + (below is not None and below.name in _HEADINGS)
+    for block, _ in (*pieces[:first], *pieces[behind:]):
+        if block is not None:
+            block.decompose()
+
+
+def _pieces(tag: "Tag") -> Iterator[tuple["Tag | None", bool]]:
+    """Yield the blocks of a page in order, None for bare text, with whether they consist of links and signs alone."""
+    from bs4 import Tag
+
+    with_text = _with_own_text(tag)
+    waiting = [tag.children]  # a page may be nested deeper than Python calls functions
+    while waiting:
+        child = next(waiting[-1], None)
+        if child is None:
+            waiting.pop()
+        elif not isinstance(child, Tag):
+            if _TEXT.search(str(child)):
+                yield None, False
+        elif _WORD.search(child.get_text() if child.name in _HEADINGS else "") or id(child) in with_text:
+            if child.name in _CONTAINERS:
+                waiting.append(child.children)
+            else:
+                yield child, False
+        elif (
+            child.find("a", href=True)
+            or (child.name == "a" and child.has_attr("href"))
+            or _WORD.search(child.get_text())
+        ):
+            yield child, True
+
+
+def _with_own_text(page: "Tag") -> set[int]:
+    """Return the ids of the elements within a page that hold a heading, or a word that is in no link."""
+    linked = set[int]()
+    for tag in page.find_all(True):  # what holds a tag comes before it
+        if (tag.name == "a" and tag.has_attr("href")) or id(tag.parent) in linked:
+            linked.add(id(tag))
+    holders = [heading.parent for heading in page.find_all(_HEADINGS)]
+    holders += [text.parent for text in page.strings if id(text.parent) not in linked and _TEXT.search(text)]
+    found = set[int]()
+    for holder in holders:
+        above = holder
+        while above is not None and above is not page and id(above) not in found:
+            found.add(id(above))
+            above = above.parent
+    return found
+
+
+def count_images(tag: "Tag") -> int:
+    """Count the images without a description that are stored within the page itself."""
+    return sum(
+        str(image.get("src", "")).startswith("data:") and not str(image.get("alt") or "").strip()
+        for image in tag.find_all("img")
+    )
+
+
+def to_markdown(tag: "Tag", labels: Mapping[int, str] | None = None) -> str:
+    """Write an element as Markdown: links as their text and images as their description; its tables are rewritten.
+
+    `labels` are the numbers of list items by the id of their tag, as a page writes them if none are given.
+    """
+    write_raised(tag)
+    rewrite_tables(tag)
+    for heading in tag.find_all(_HEADINGS):  # a heading within bold text would be bold text
+        around = heading.parent
+        while around is not None and around.name in _INLINE:
+            around.name, around = "div", around.parent
+    try:
+        return str(_converter(list_labels(tag) if labels is None else labels).convert_soup(tag)).strip()
+    except RecursionError:  # nested too deeply: the text alone
+        return tag.get_text("\n", strip=True)
+
+
+def _converter(labels: Mapping[int, str]) -> Any:
+    from markdownify import ATX, MarkdownConverter
+
+    class Converter(MarkdownConverter):
+        """What an index needs of Markdown: structure, without addresses and escapes."""
+
+        def convert_img(self, el: Any, text: str, parent_tags: Any) -> str:
+            return " ".join(str(el.get("alt") or "").split())
+
+        def convert_input(self, el: Any, text: str, parent_tags: Any) -> str:
+            if el.get("type") == "checkbox":
+                return "[x] " if el.has_attr("checked") else "[ ] "
+            return ""
+
+        def convert_li(self, el: Any, text: str, parent_tags: Any) -> str:
+            label = labels.get(id(el))
+            if label is None:
+                return str(super().convert_li(el, text, parent_tags))  # type: ignore[misc]
+            first, *lines = (text or "").strip().split("\n")
+            below = (f"{_INDENT if label else ''}{line}" if line else "" for line in lines)
+            return "\n".join([f"{label} {first}".strip(), *below]) + "\n"
+
+    # A search engine takes escapes for text, so snake_case must not become snake\_case.
+    return Converter(
+        heading_style=ATX, strip=["a"], escape_underscores=False, escape_asterisks=False, escape_misc=False
+    )

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from local_rag.errors import ReadError
-from local_rag.reading import reasons
 from local_rag.reading.converters.converted import Converted
+from local_rag.reading.formats import NO_TEXT
 
 if TYPE_CHECKING:
     from local_rag.reading.converters.pdf import Recognize
@@ -23,7 +23,7 @@ def convert_image(data: bytes, recognize: "Recognize | None" = None) -> Converte
     from local_rag.reading.converters.pdf import convert_pdf
 
     if _is_small(data):
-        raise ReadError(reasons.NO_TEXT)
+        raise ReadError(NO_TEXT)
     if recognize is None:
         raise ReadError("an image that waits for OCR, the extra `ocr`", waiting=1)
     return replace(convert_pdf(pdf_of_image(data), recognize), pages=())

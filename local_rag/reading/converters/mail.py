@@ -12,9 +12,8 @@ from typing import cast
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.calendars import calendar_text
-from local_rag.reading.converters.converted import Attachment, Converted, notes_of
+from local_rag.reading.converters.converted import Attachment, Converted, Sections, notes_of
 from local_rag.reading.converters.html_pages import convert_html, convert_whole_page
-from local_rag.reading.converters.sections import Sections
 from local_rag.reading.decode import decode, decode_with_notes
 from local_rag.reading.mailbox import split_mailbox
 from local_rag.reading.provenance import make_provenance

@@ -7,7 +7,7 @@ from typing import Any
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, notes_of
-from local_rag.reading.converters.markup import parse_html, remove_invisible, to_markdown
+from local_rag.reading.converters.html_pages import parse_html, remove_invisible, to_markdown
 from local_rag.reading.decode import clean, decode
 
 _MARKDOWN, _HTML = ("text/markdown", "markdown"), ("text/html", "html")

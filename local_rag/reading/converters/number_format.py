@@ -11,8 +11,15 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple
 
-from local_rag.reading.converters.date_format import is_ambiguous, is_moment, show_date, show_iso
-from local_rag.reading.converters.format_code import Part, Section, choose_section
+from local_rag.reading.converters.format_code import (
+    Part,
+    Section,
+    choose_section,
+    is_ambiguous,
+    is_moment,
+    show_date,
+    show_iso,
+)
 
 _LONGEST_CODE = 200
 _LARGEST = 1e21

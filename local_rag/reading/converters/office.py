@@ -9,15 +9,13 @@ from html import escape
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from local_rag.reading.converters.converted import Attachment, Converted, notes_of
-from local_rag.reading.converters.html_pages import convert_whole_page
+from local_rag.reading.converters.converted import Attachment, Converted, notes_of, parse_xml
+from local_rag.reading.converters.html_pages import convert_whole_page, parse_html, to_markdown
 from local_rag.reading.converters.mail import convert_web_archive
-from local_rag.reading.converters.markup import parse_html, to_markdown
 from local_rag.reading.converters.numerals import repeated_letters, roman
 from local_rag.reading.converters.raised import subscript, superscript
-from local_rag.reading.converters.word_numbers import Numbering
 from local_rag.reading.converters.word_package import WordPackage
-from local_rag.reading.converters.word_styles import Styles
+from local_rag.reading.converters.word_styles import Numbering, Styles
 from local_rag.reading.converters.word_text import (
     CHUNK_SIGN,
     LABEL_BEGINS,
@@ -26,7 +24,6 @@ from local_rag.reading.converters.word_text import (
     lines_of,
     numbering_part,
 )
-from local_rag.reading.converters.xml_parts import parse_xml
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import office_provenance
 

@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from local_rag.errors import ReadError
-from local_rag.reading.converters.converted import Converted, notes_of
+from local_rag.reading.converters.converted import Converted, notes_of, parse_xml, text_of
 from local_rag.reading.converters.open_lists import PRESENTATION, TABLE, TEXT, Counts, Lists, TextStyles
 from local_rag.reading.converters.raised import subscript, superscript
 from local_rag.reading.converters.sheets import sections_of_sheets
 from local_rag.reading.converters.tables import pipe_table
-from local_rag.reading.converters.xml_parts import parse_xml, text_of
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import is_real_date, make_provenance
 from local_rag.records import Provenance

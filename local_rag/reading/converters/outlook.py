@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from local_rag.errors import ReadError
-from local_rag.reading.converters.converted import Attachment, Converted, notes_of
+from local_rag.reading.converters.converted import Attachment, Converted, Sections, notes_of
 from local_rag.reading.converters.html_pages import convert_whole_page
 from local_rag.reading.converters.rich_text import convert_rtf
-from local_rag.reading.converters.sections import Sections
 from local_rag.reading.decode import decode
 from local_rag.reading.provenance import make_provenance
 

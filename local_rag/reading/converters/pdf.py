@@ -9,12 +9,12 @@ from statistics import median
 from typing import Any, Protocol
 
 from local_rag.errors import ReadError
-from local_rag.reading import reasons
 from local_rag.reading.converters.converted import Converted, notes_of
 from local_rag.reading.converters.pdf_marks import attached_files, marks_of, open_forms, with_marks
 from local_rag.reading.converters.pdf_page import Cell, Line, lines_of
 from local_rag.reading.converters.pdf_tables import PageTable, find_tables, unfold_columns
 from local_rag.reading.converters.tables import pipe_row, pipe_table
+from local_rag.reading.formats import NO_TEXT
 from local_rag.reading.provenance import pdf_provenance
 from local_rag.records import Heading, Table
 
@@ -100,7 +100,7 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
     waiting = sum(page.waits for page in pages)
     wait = f"{waiting} of {len(pages)} pages {'wait' if waiting > 1 else 'waits'} for OCR, the extra `ocr`"
     if not any(page.lines for page in pages) and not attachments:
-        raise ReadError(f"no text layer: {wait}" if waiting else reasons.NO_TEXT, waiting=waiting)
+        raise ReadError(f"no text layer: {wait}" if waiting else NO_TEXT, waiting=waiting)
     notes = [wait] if waiting else []
     if unread := sum(page.unknown > 0 for page in pages):
         notes.append(

@@ -3,18 +3,19 @@
 import csv
 import datetime
 import io
+import posixpath
 import re
 import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from local_rag.reading.converters.converted import Converted
 from local_rag.reading.converters.number_format import show_cell
-from local_rag.reading.converters.sheet_parts import Range, SheetParts, parts_of_sheet
 from local_rag.reading.converters.tables import Row, lines_of_table
 from local_rag.reading.decode import clean, decode
 from local_rag.reading.provenance import office_provenance
@@ -23,6 +24,16 @@ from local_rag.records import Table
 _DELIMITERS = ",;\t|"
 _SAMPLE, _SAMPLE_LINES, _LONGEST_SAMPLE = 64 * 1024, 10, 4 * 1024 * 1024
 _MOST_MERGED = 200_000  # cells that take their text from a merged cell
+_BLOCK, _OVERLAP = 1 << 20, 1 << 13  # bytes: what is searched for is shorter than the overlap
+_MOST = 100_000  # of each kind
+_LONGEST_COMMENT = 2000  # characters
+_MOST_COMMENTS_BYTES = 20_000_000
+_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
+_FORMULA = re.compile(
+    rb'<(?:\w+:)?(?>c\s[^<>]*?r="([A-Z]{1,3}\d{1,7})")[^<>]*+>\s*+'
+    rb"<(?:\w+:)?f(?:\s[^<>]*+)?/?+(?:(?<=/)>|>[^<]*+</(?:\w+:)?f>)\s*+"
+    rb"(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v></(?:\w+:)?v>)?\s*</(?:\w+:)?c>"
+)
 
 
 @dataclass(slots=True)
@@ -57,6 +68,24 @@ class _Text:
         self.add(lines)
         start = self.length - sum(len(line) + 1 for line in lines) + 1
         self.tables.append(Table(start, start, self.length))
+
+
+class Range(NamedTuple):
+    """Merged cells: rows are counted from 1, columns from 0."""
+
+    first_row: int
+    first_column: int
+    last_row: int
+    last_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class SheetParts:
+    """The merged cells of a sheet, the names of the cells whose formula has no value, and comments by cell."""
+
+    merged: tuple[Range, ...]
+    formulas: tuple[str, ...]
+    comments: tuple[tuple[str, str], ...]
 
 
 def convert_xlsx(data: bytes) -> Converted:
@@ -235,3 +264,56 @@ def _cell(value: object) -> str:
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
         value = value.date()
     return " ".join(str(value).split())
+
+
+def parts_of_sheet(archive: zipfile.ZipFile, path: str) -> SheetParts:
+    """Search the parts of one sheet; `path` is that of the sheet in the archive."""
+    merged: dict[Range, None] = {}
+    formulas: dict[str, None] = {}
+    for block in _blocks(archive, path):
+        for found in _MERGED.finditer(block):
+            left, top, right, bottom = (part.decode() for part in found.groups())
+            merged[Range(int(top), _column(left), int(bottom), _column(right))] = None
+        for found in _FORMULA.finditer(block):
+            formulas[found[1].decode()] = None
+        if len(merged) > _MOST or len(formulas) > _MOST:
+            break
+    return SheetParts(tuple(merged), tuple(formulas), tuple(_comments(archive, path)))
+
+
+def _blocks(archive: zipfile.ZipFile, path: str) -> Iterator[bytes]:
+    """Yield a member in blocks that overlap."""
+    with archive.open(path.lstrip("/")) as member:
+        before = b""
+        while block := member.read(_BLOCK):
+            yield before + block
+            before = (before + block)[-_OVERLAP:]
+
+
+def _comments(archive: zipfile.ZipFile, path: str) -> Iterator[tuple[str, str]]:
+    """Yield the comments of a sheet by cell, without the names of their authors."""
+    from lxml import etree
+
+    folder, name = posixpath.split(path.lstrip("/"))
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
+    with suppress(KeyError, etree.XMLSyntaxError):
+        relations = etree.fromstring(archive.read(f"{folder}/_rels/{name}.rels"), parser)
+        for relation in relations.iterfind("{*}Relationship"):
+            if not relation.get("Type", "").endswith("/comments"):
+                continue
+            target = relation.get("Target", "")
+            part = target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
+            if archive.getinfo(part).file_size > _MOST_COMMENTS_BYTES:
+                continue
+            for comment in etree.fromstring(archive.read(part), parser).iter("{*}comment"):
+                text = " ".join("".join(comment.itertext("{*}t")).split())[:_LONGEST_COMMENT]
+                if text:
+                    yield comment.get("ref", ""), text
+
+
+def _column(letters: str) -> int:
+    """Return the number of a column from 0: `A` is 0, `AA` is 26."""
+    number = 0
+    for letter in letters:
+        number = 26 * number + ord(letter) - ord("A") + 1
+    return number - 1

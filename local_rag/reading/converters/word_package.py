@@ -6,7 +6,7 @@ import re
 import zipfile
 from typing import Any
 
-from local_rag.reading.converters.xml_parts import parse_xml
+from local_rag.reading.converters.converted import parse_xml
 
 _STRICT = b"http://purl.oclc.org/ooxml/"
 _TRANSITIONAL = {  # the names of the two editions of the standard

@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from local_rag.reading.converters.raised import subscript, superscript
-from local_rag.reading.converters.word_numbers import WORD, Numbering
-from local_rag.reading.converters.word_styles import Styles, is_on, value_of
+from local_rag.reading.converters.word_styles import WORD, Numbering, Styles, is_on, value_of
 
 MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _CHOICES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"

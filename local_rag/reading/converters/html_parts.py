@@ -1,9 +1,10 @@
-"""Write the tables of a web page or Word document anew: merged cells in all their places, one header, plain cells."""
+"""Write the tables of a web page or Word document anew, and find the numbers of its lists."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from local_rag.reading.converters.numerals import counted_letters, greek, roman
 from local_rag.reading.converters.tables import find_header
 
 if TYPE_CHECKING:
@@ -13,6 +14,26 @@ _MOST_SPANNED = 1000  # rows or columns that one cell covers
 _SPAN = re.compile(r"[1-9][0-9]{0,3}")
 _MOST_CELLS = 200_000  # of a table, with those that merged cells cover
 _LAYOUT = ["table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote"]
+_INTEGER = re.compile(r"\s*([-+]?\d{1,9})(?!\d)")
+_LIST_STYLE = re.compile(r"(?:^|;)\s*list-style(?:-type)?\s*:[^;]*?([a-z-]+)\s*(?:;|$)", re.IGNORECASE)
+_NONE = "none"
+_NUMERALS: dict[str, Callable[[int], str]] = {
+    "1": str,
+    "a": counted_letters,
+    "A": lambda number: counted_letters(number).upper(),
+    "i": roman,
+    "I": lambda number: roman(number).upper(),
+    "decimal": str,
+    "decimal-leading-zero": lambda number: f"{number:02}",
+    "lower-alpha": counted_letters,
+    "lower-latin": counted_letters,
+    "upper-alpha": lambda number: counted_letters(number).upper(),
+    "upper-latin": lambda number: counted_letters(number).upper(),
+    "lower-roman": roman,
+    "upper-roman": lambda number: roman(number).upper(),
+    "lower-greek": greek,
+}
+_SIGNS = {"disc", "circle", "square", _NONE}  # of a list that is not numbered
 
 
 def rewrite_tables(page: "Tag") -> None:
@@ -107,3 +128,38 @@ def _table(maker: "BeautifulSoup", names: Sequence[str], rows: Sequence[Sequence
             line.append(cell)
         table.append(line)
     return table
+
+
+def list_labels(page: "Tag") -> dict[int, str]:
+    """Return the label of each item of the numbered lists, such as `9.`, by the id of its tag."""
+    labels: dict[int, str] = {}
+    for numbered in page.find_all("ol"):
+        items = numbered.find_all("li", recursive=False)
+        number = _integer(numbered, "start", len(items) if numbered.has_attr("reversed") else 1)
+        for item in items:
+            number = _integer(item, "value", number)
+            style = _style(item) or _style(numbered)
+            labels[id(item)] = "-" if style in _SIGNS else f"{_NUMERALS.get(style, str)(number)}."
+            number += -1 if numbered.has_attr("reversed") else 1
+    return labels
+
+
+def counts_from_one(page: "Tag") -> bool:
+    """Return whether the items of every list are simply 1, 2, 3."""
+    labels = list_labels(page)
+    return all(
+        labels[id(item)] == f"{number}."
+        for numbered in page.find_all("ol")
+        for number, item in enumerate(numbered.find_all("li", recursive=False), start=1)
+    )
+
+
+def _integer(tag: "Tag", name: str, default: int) -> int:
+    found = _INTEGER.match(str(tag.get(name, "")))
+    return int(found[1]) if found else default
+
+
+def _style(tag: "Tag") -> str:
+    """Return how a list or an item says that it is numbered."""
+    found = _LIST_STYLE.search(str(tag.get("style", ""))[:500])
+    return found[1].lower() if found else str(tag.get("type", "")).strip()

@@ -1,14 +1,19 @@
-"""Parse source code with tree-sitter: its classes and functions, and the lines at which it can be cut."""
+"""Find the structure of source code, where it can be cut, and the headings of texts that are not Markdown."""
 
+import ast
 import importlib
 import re
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 from local_rag.records import Heading
 
+_DEEPEST_INDENT = 40  # bounds the recursion over odd indentation
+_AFTER_BLANK_LINE = re.compile(r"(?:\A|\n[^\S\n]*\n)(?P<indent>[^\S\n]*)(?=\S)")
 # By language the grammars that are tried in turn, as module and function: the first one that fits is taken.
 _GRAMMARS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "c": (("tree_sitter_c", "language"), ("tree_sitter_cpp", "language")),  # a .h may be either
@@ -51,6 +56,82 @@ _INDENT = re.compile(r"[^\S\n]*")
 _LONGEST_NAME = 200  # characters
 _LARGEST = 2_000_000  # characters: generated code is cut without a grammar
 _DEEPEST, _ON_ONE_LINE = 200, 2  # nodes within nodes, at most and in those of one line
+_LONGEST = 300  # characters of a heading
+_RULE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
+_ASCIIDOC = re.compile(
+    r"^(?:(?P<block>-{4,}|\.{4,}|\+{4,}|/{4,})[ \t]*|(?P<level>={1,6})[ \t]+(?P<title>\S[^\n]{0,300}))$", re.MULTILINE
+)
+_ORG = re.compile(r"^(\*{1,8})[ \t]+(\S[^\n]{0,300})$", re.MULTILINE)
+_LATEX_LEVELS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "subparagraph")
+_LATEX = re.compile(rf"^[ \t]*\\({'|'.join(_LATEX_LEVELS)})\*?(?:\[[^\]\n]{{0,300}}\])?\{{", re.MULTILINE)
+_LATEX_COMMAND = re.compile(r"\\[A-Za-z]+\*?|[{}]|\\(?=\W)")
+
+
+def line_starts(text: str) -> list[int]:
+    """Return the offset of each line."""
+    return [0, *accumulate(len(line) + 1 for line in text.split("\n"))][:-1]
+
+
+def find_definitions(text: str, language: str | None) -> tuple[Heading, ...]:
+    """Return classes and functions as headings, which put a chunk under `class Foo > def bar`."""
+    if language != "python":
+        outline = outline_of(text, language)
+        return outline.definitions if outline else ()
+    headings, lines = [], line_starts(text)
+    for node, start, _, level in _statements(text):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            kind = "class" if isinstance(node, ast.ClassDef) else "def"
+            end = lines[node.end_lineno] if node.end_lineno and node.end_lineno < len(lines) else len(text)
+            headings.append(Heading(level=level + 1, title=f"{kind} {node.name}", start=start, end=end))
+    return tuple(headings)
+
+
+def find_boundaries(text: str, language: str | None) -> list[tuple[int, int]]:
+    """Return the offsets of code units with their depths; outer units are cut before inner ones.
+
+    In Python, the units are statements. In a language with a grammar, they are definitions and statements. In other
+    languages, and in invalid Python, a unit starts after a blank line and its depth is its indentation.
+    """
+    if language == "python":
+        boundaries = sorted((start, depth) for _, start, depth, _ in _statements(text))
+    else:
+        outline = outline_of(text, language)
+        boundaries = list(outline.boundaries) if outline else []
+    return boundaries or [
+        (found.start("indent"), min(len(found["indent"].expandtabs()), _DEEPEST_INDENT))
+        for found in _AFTER_BLANK_LINE.finditer(text)
+    ]
+
+
+def _statements(text: str) -> Iterator[tuple[ast.stmt, int, int, int]]:
+    """Yield Python's statements in order: node, offset, depth among statements, depth among definitions."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # do not report invalid escapes in the user's code
+            module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    lines, starts = text.split("\n"), line_starts(text)
+    waiting: list[tuple[ast.AST, int, int]] = [(module, -1, 0)]
+    while waiting:
+        node, depth, level = waiting.pop()
+        if isinstance(node, ast.stmt):
+            yield node, starts[_first_line(node, lines)], depth, level
+        children = [
+            child
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case)
+        ]
+        level += isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        waiting += [(child, depth + 1, level) for child in reversed(children)]
+
+
+def _first_line(node: ast.stmt, lines: list[str]) -> int:
+    """Return the first line (from 0) of a statement, including its decorators and the comment above it."""
+    line: int = min(part.lineno for part in (node, *getattr(node, "decorator_list", ()))) - 1
+    while line > 0 and lines[line - 1].lstrip().startswith("#"):
+        line -= 1
+    return line
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +261,70 @@ def _last_declarator(node: Any) -> Any:
 
 def _text(node: Any) -> str:
     return " ".join(node.text[: 4 * _LONGEST_NAME].decode(errors="ignore").split())[:_LONGEST_NAME] if node else ""
+
+
+def find_outline(text: str, suffix: str) -> tuple[Heading, ...]:
+    """Return the headings of a text by its suffix; none for a suffix without a known markup."""
+    finder = _FINDERS.get(suffix)
+    return tuple(finder(text)) if finder else ()
+
+
+def _of_rst(text: str) -> Iterator[Heading]:
+    """Yield titles with a line of punctuation below, perhaps above too; levels are in the order of their first use."""
+    levels: list[str] = []
+    start, above, above_start, before = 0, "", 0, ""
+    previous_start = 0
+    for line in text.split("\n"):
+        rule = _RULE.fullmatch(line)
+        title = above.strip()
+        is_title = (
+            bool(title) and not _RULE.fullmatch(above) and len(title) <= _LONGEST and len(line.rstrip()) >= len(title)
+        )
+        overlined = bool(_RULE.fullmatch(before)) and before.rstrip() == line.rstrip()
+        if rule and is_title and (overlined or (not before.strip() and not above[:1].isspace())):
+            style = f"{line[0]}{overlined}"
+            if style not in levels:
+                levels.append(style)
+            yield Heading(levels.index(style) + 1, title, previous_start if overlined else above_start)
+        before, above = above, line
+        previous_start, above_start = above_start, start
+        start += len(line) + 1
+
+
+def _of_asciidoc(text: str) -> Iterator[Heading]:
+    """Yield lines that begin with equals signs, except those in listings."""
+    block = ""
+    for found in _ASCIIDOC.finditer(text):
+        if fence := found["block"]:
+            block = "" if fence == block else block or fence
+        elif not block:
+            level = found["level"]
+            yield Heading(len(level), found["title"].strip().removesuffix(level).strip(), found.start())
+
+
+def _of_org(text: str) -> Iterator[Heading]:
+    for found in _ORG.finditer(text):
+        yield Heading(len(found[1]), found[2].strip(), found.start())
+
+
+def _of_latex(text: str) -> Iterator[Heading]:
+    """Yield the titles of sections; commands within them are dropped."""
+    for found in _LATEX.finditer(text):
+        depth, end = 1, found.end()
+        while depth and end < min(len(text), found.end() + _LONGEST):
+            depth += {"{": 1, "}": -1}.get(text[end], 0)
+            end += 1
+        title = " ".join(_LATEX_COMMAND.sub("", text[found.end() : end - 1]).replace("~", " ").split())
+        if title and not depth:
+            yield Heading(_LATEX_LEVELS.index(found[1]) + 1, title, text.index("\\", found.start()))
+
+
+_FINDERS: Mapping[str, Callable[[str], Iterator[Heading]]] = {
+    ".rst": _of_rst,
+    ".rest": _of_rst,
+    ".adoc": _of_asciidoc,
+    ".asciidoc": _of_asciidoc,
+    ".org": _of_org,
+    ".tex": _of_latex,
+    ".ltx": _of_latex,
+}
