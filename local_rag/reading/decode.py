@@ -144,7 +144,6 @@ def _is_strict(data: bytes, encoding: str) -> bool:
 
 
 def _is_damaged(data: bytes, encoding: str) -> bool:
-    """Return whether text in an encoding has few damaged bytes among its characters beyond ASCII."""
     text = data.decode(encoding, errors="replace")
     damaged = text.count("\ufffd")
     return 10 * damaged < _beyond_ascii(text) - damaged
@@ -187,7 +186,6 @@ def _has_zeros(data: bytes) -> bool:
 
 
 def _count(data: bytes, which: bytes) -> int:
-    """Return how many of some bytes there are."""
     return len(data) - len(data.translate(None, which))
 
 

@@ -139,7 +139,6 @@ class IsolatedReader:
         )
 
     def _end(self) -> int:
-        """End the process if it is running and return its exit status."""
         if self._process is None:
             return 0
         process, self._process = self._process, None
@@ -202,7 +201,6 @@ def _activity(pid: int) -> tuple[bool, int]:
 
 
 def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
-    """Convert the other process's JSON to a ReadFile."""
     document = fields["document"]
     provenance = Provenance(**(origin := document.pop("provenance")) | {"tags": tuple(origin["tags"])})
     pages, notes = tuple(document.pop("pages")), tuple(document.pop("notes"))

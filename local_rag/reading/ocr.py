@@ -101,7 +101,6 @@ class PageReader:
 
 @lru_cache(maxsize=1)
 def _model() -> Any:
-    """Load the models."""
     import rapidocr
 
     return rapidocr.RapidOCR(

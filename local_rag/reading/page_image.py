@@ -51,7 +51,6 @@ def draw_page(path: Path, page: int, passage: str = "") -> bytes:
 
 
 def _draw(path: Path, number: int, passage: str) -> bytes:
-    """Draw a page in this process."""
     import io
 
     import pypdfium2

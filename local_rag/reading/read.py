@@ -115,7 +115,6 @@ def _with_attachments(path: Path, converted: Converted, depth: int, recognize: "
 
 
 def _parse_attached(path: Path, data: bytes, depth: int, recognize: "Recognize | None") -> Document:
-    """Parse an attached file."""
     if reason := format_of(path).unsupported:
         raise ReadError(reason)
     return parse(path, data, depth=depth, recognize=recognize)
@@ -147,7 +146,6 @@ def _convert(suffix: str, file_format: Format, data: bytes, recognize: "Recogniz
 
 
 def _converter(file_format: Format) -> Callable[..., Converted]:
-    """Import what reads a format."""
     module, name = file_format.converter.split(".")
     found: Callable[..., Converted] = getattr(import_module(f"local_rag.reading.converters.{module}"), name)
     return found

@@ -72,7 +72,6 @@ class Ruler:
             cut -= 1
 
     def _last(self, boundary: re.Pattern[str], start: int, cut: int) -> int:
-        """Return the last boundary between `start` and `cut`, or `cut` if there is none."""
         found = boundary.finditer(self.text, start, cut + 1)
         return max((match.end() for match in found if match.end() > start), default=cut)
 

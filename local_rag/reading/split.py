@@ -336,7 +336,6 @@ def _titles_above(document: Document, outline: Sequence[tuple[Heading, ...]], st
 
 
 def _confidence(spans: Sequence[tuple[int, int, float]], start: int, end: int) -> float | None:
-    """Return the least confidence with which OCR has read a part of a chunk; None if it has read nothing of it."""
     return min((confidence for first, last, confidence in spans if first < end and start < last), default=None)
 
 

@@ -308,7 +308,6 @@ def _of_org(text: str) -> Iterator[Heading]:
 
 
 def _of_latex(text: str) -> Iterator[Heading]:
-    """Yield the titles of sections; commands within them are dropped."""
     for found in _LATEX.finditer(text):
         depth, end = 1, found.end()
         while depth and end < min(len(text), found.end() + _LONGEST):

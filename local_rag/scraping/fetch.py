@@ -163,7 +163,6 @@ class Fetcher:
             raise NetworkError(f"it leads to the private address {address}; allow that with --allow-private")
 
     def _obey_robots(self, url: str, home: str | None) -> None:
-        """Raise NetworkError if the site's robots.txt forbids the page; adopt its Crawl-delay."""
         robots_url = urljoin(url, "/robots.txt")
         if robots_url not in self._robots:
             try:

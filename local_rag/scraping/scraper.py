@@ -193,7 +193,6 @@ def _keep(
 
 
 def _is_edited(path: Path, ours: Collection[str]) -> bool:
-    """Return whether a file exists and has none of our hashes."""
     try:
         return file_sha256(path) not in ours
     except OSError:
@@ -211,7 +210,6 @@ def _load_state(output: Path) -> dict[str, _PageState]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file completely or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, content)

@@ -2,8 +2,9 @@
 
 import io
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate, takewhile
 from typing import Any
 
 from local_rag.errors import ReadError
@@ -54,6 +55,12 @@ def notes_of(counts: Mapping[str, int], done: str = "left out") -> tuple[str, ..
     )
 
 
+def join_pages(texts: Sequence[str]) -> tuple[str, tuple[int, ...]]:
+    """Return the text of pages, and where each of them begins."""
+    starts = accumulate((len(text) + len(_SEPARATOR) for text in texts), initial=0)
+    return _SEPARATOR.join(texts), tuple(starts)[:-1]
+
+
 def check_archive(data: bytes) -> None:
     """Raise ReadError if the data is not a zip archive or expands enough to fill the memory."""
     try:
@@ -72,6 +79,16 @@ def parse_xml(data: bytes) -> Any:
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
     return etree.fromstring(data, parser)
+
+
+def name_of(element: Any) -> str:
+    """Return the name of an element without its namespace; empty for what is no element."""
+    return str(element.tag).rpartition("}")[2] if isinstance(element.tag, str) else ""
+
+
+def between(element: Any, outer: Any) -> Iterator[Any]:
+    """Yield the elements around one, up to an outer one."""
+    return takewhile(lambda above: above is not outer, element.iterancestors())
 
 
 def text_of(element: Any) -> str:

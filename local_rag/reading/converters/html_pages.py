@@ -201,7 +201,6 @@ def count_words(tag: "Tag") -> int:
 
 
 def _is_linked(text: "NavigableString", within: "Tag") -> bool:
-    """Say whether a text is in a link."""
     above = text.parent
     while above is not None and above is not within:
         if above.name == "a":

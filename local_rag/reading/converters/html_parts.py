@@ -1,10 +1,10 @@
 """Write the tables of a web page or Word document anew, and find the numbers of its lists."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from local_rag.reading.converters.numerals import counted_letters, greek, roman
+from local_rag.reading.converters.numerals import numeral
 from local_rag.reading.converters.tables import find_header
 
 if TYPE_CHECKING:
@@ -16,24 +16,7 @@ _MOST_CELLS = 200_000  # of a table, with those that merged cells cover
 _LAYOUT = ["table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote"]
 _INTEGER = re.compile(r"\s*([-+]?\d{1,9})(?!\d)")
 _LIST_STYLE = re.compile(r"(?:^|;)\s*list-style(?:-type)?\s*:[^;]*?([a-z-]+)\s*(?:;|$)", re.IGNORECASE)
-_NONE = "none"
-_NUMERALS: dict[str, Callable[[int], str]] = {
-    "1": str,
-    "a": counted_letters,
-    "A": lambda number: counted_letters(number).upper(),
-    "i": roman,
-    "I": lambda number: roman(number).upper(),
-    "decimal": str,
-    "decimal-leading-zero": lambda number: f"{number:02}",
-    "lower-alpha": counted_letters,
-    "lower-latin": counted_letters,
-    "upper-alpha": lambda number: counted_letters(number).upper(),
-    "upper-latin": lambda number: counted_letters(number).upper(),
-    "lower-roman": roman,
-    "upper-roman": lambda number: roman(number).upper(),
-    "lower-greek": greek,
-}
-_SIGNS = {"disc", "circle", "square", _NONE}  # of a list that is not numbered
+_SIGNS = {"disc", "circle", "square", "none"}  # of a list that is not numbered
 
 
 def rewrite_tables(page: "Tag") -> None:
@@ -139,7 +122,7 @@ def list_labels(page: "Tag") -> dict[int, str]:
         for item in items:
             number = _integer(item, "value", number)
             style = _style(item) or _style(numbered)
-            labels[id(item)] = "-" if style in _SIGNS else f"{_NUMERALS.get(style, str)(number)}."
+            labels[id(item)] = "-" if style in _SIGNS else f"{numeral(number, style)}."
             number += -1 if numbered.has_attr("reversed") else 1
     return labels
 

@@ -30,7 +30,6 @@ def convert_image(data: bytes, recognize: "Recognize | None" = None) -> Converte
 
 
 def _is_small(data: bytes) -> bool:
-    """Return whether an image is an icon or a line."""
     from PIL import Image, UnidentifiedImageError
 
     try:

@@ -5,8 +5,8 @@ import email.policy
 import mimetypes
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
-from email.message import Message
+from collections.abc import Callable, Iterator, Mapping
+from email.message import Message as Part
 from pathlib import PurePath
 from typing import cast
 
@@ -37,7 +37,7 @@ class _ShortHeaders(email.policy.Compat32):
         return name, value[: _MAX_HEADER + 1]
 
 
-def parse_message(data: bytes) -> Message:
+def parse_message(data: bytes) -> Part:
     """Parse a message with headers of limited length."""
     return email.message_from_bytes(data, policy=_ShortHeaders())
 
@@ -45,20 +45,12 @@ def parse_message(data: bytes) -> Message:
 def convert_mail(data: bytes) -> Converted:
     """Convert a mail: who wrote when, all inline text, and forwarded messages; its attachments are read as files."""
     mail = parse_message(data)
-    if not _headers(mail):
+    head = _headers(mail)
+    if not head:
         raise ReadError("not a mail: no sender, recipient, date or subject")
     reader = _Reader()
     reader.read(mail)
-    if reader.attachments:
-        reader.sections.add(f"Attachments: {', '.join(attached.name for attached in reader.attachments)}")
-    head = _headers(mail)
-    provenance = make_provenance(date=head.get("Date"), author=head.get("From"))
-    return reader.sections.converted(
-        head.get("Subject") or None,
-        notes=(*reader.notes, *notes_of(reader.left_out)),
-        attachments=tuple(reader.attachments),
-        provenance=provenance,
-    )
+    return reader.converted(head)
 
 
 def convert_mailbox(data: bytes) -> Converted:
@@ -67,8 +59,7 @@ def convert_mailbox(data: bytes) -> Converted:
     for message in map(parse_message, split_mailbox(data)):
         reader.sections.heading(_headers(message).get("Subject") or "Message")
         reader.read(message)
-    notes = (*reader.notes, *notes_of(reader.left_out))
-    return reader.sections.converted(None, notes=notes, attachments=tuple(reader.attachments))
+    return reader.converted({}, is_listing=False)
 
 
 def convert_web_archive(data: bytes) -> Converted:
@@ -94,23 +85,41 @@ def convert_web_archive(data: bytes) -> Converted:
     return sections.converted(first.title, notes=notes, provenance=made)
 
 
-class _Reader:
-    """Collect the text, the attachments and the notes of a mail."""
+class Message:
+    """The text, the attachments and the notes of a message in the making."""
 
     def __init__(self) -> None:
         self.sections = Sections()
         self.attachments: list[Attachment] = []
         self.notes: list[str] = []
         self.left_out = Counter[str]()
+
+    def converted(self, head: Mapping[str, str], *, is_listing: bool = True) -> Converted:
+        """Return the message with its head; its text ends with a list of its attachments."""
+        if self.attachments and is_listing:
+            self.sections.add(f"Attachments: {', '.join(attached.name for attached in self.attachments)}")
+        return self.sections.converted(
+            head.get("Subject"),
+            notes=(*self.notes, *notes_of(self.left_out)),
+            attachments=tuple(self.attachments),
+            provenance=make_provenance(date=head.get("Date"), author=head.get("From")),
+        )
+
+
+class _Reader(Message):
+    """Collect the parts of a mail."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._parts = 0
 
-    def read(self, mail: Message, depth: int = 0) -> None:
+    def read(self, mail: Part, depth: int = 0) -> None:
         """Read a message: its head, its inline text and what is attached to it."""
         self.sections.add("\n".join(f"{name}: {value}" for name, value in _headers(mail).items()))
         self.notes += [f"the header {name} is cut after {_MAX_HEADER:,} characters" for name in _cut_headers(mail)]
         self._part(mail, depth)
 
-    def _part(self, part: Message, depth: int) -> None:
+    def _part(self, part: Part, depth: int) -> None:
         self._parts += 1
         kind = part.get_content_type()
         if depth > _DEEPEST or self._parts > _MOST_PARTS:
@@ -120,11 +129,11 @@ class _Reader:
         elif kind == "multipart/encrypted" or kind.endswith("/pkcs7-mime"):
             self.left_out["encrypted part*"] += 1
         elif part.get_content_maintype() == "multipart" and part.is_multipart():
-            parts = cast(list[Message], part.get_payload())
+            parts = cast(list[Part], part.get_payload())
             for one in self._chosen(parts) if kind == "multipart/alternative" else parts:
                 self._part(one, depth + 1)
         elif part.is_multipart():  # a report on the delivery
-            for one in cast(list[Message], part.get_payload()):
+            for one in cast(list[Part], part.get_payload()):
                 self.sections.add("\n".join(f"{name}: {value}" for name, value in one.items()))
         elif kind in {"application/pgp-signature", "application/pkcs7-signature", "application/x-pkcs7-signature"}:
             return  # says who wrote, as the head does
@@ -133,14 +142,13 @@ class _Reader:
         else:
             self._attach(part, kind)
 
-    def _forwarded(self, part: Message, depth: int) -> None:
-        """Read a message within a message under its subject."""
-        for message in cast(list[Message], part.get_payload()) if part.is_multipart() else ():
+    def _forwarded(self, part: Part, depth: int) -> None:
+        for message in cast(list[Part], part.get_payload()) if part.is_multipart() else ():
             subject = _headers(message).get("Subject", "")
             self.sections.heading(f"Forwarded message: {subject}" if subject else "Forwarded message")
             self.read(message, depth + 1)
 
-    def _chosen(self, parts: list[Message]) -> Iterator[Message]:
+    def _chosen(self, parts: list[Part]) -> Iterator[Part]:
         """Choose among alternatives the plain text, the richer one if that says more; keep calendar entries."""
         plain = next((one for one in parts if one.get_content_type() == "text/plain"), None)
         rich = next((one for one in reversed(parts) if one.get_content_type() in _RICH), None)
@@ -152,7 +160,7 @@ class _Reader:
             yield from filter(None, [rich or plain or next(others, None)])
         yield from (one for one in parts if one.get_content_type() == "text/calendar")
 
-    def _text(self, part: Message, kind: str) -> None:
+    def _text(self, part: Part, kind: str) -> None:
         content, charset = _content(part), _charset(part)
         try:
             if kind == "text/html":
@@ -168,7 +176,7 @@ class _Reader:
         except ReadError as error:
             self.notes.append(f"a part ({kind}) cannot be read: {error}")
 
-    def _attach(self, part: Message, kind: str) -> None:
+    def _attach(self, part: Part, kind: str) -> None:
         name = _header("Filename", part.get_filename() or "")
         if part.get_content_maintype() == "image" and part.get_content_disposition() != "attachment":
             self.left_out["image* in the text"] += 1
@@ -181,7 +189,7 @@ class _Reader:
 _RICH = {"text/html", "multipart/related", "multipart/mixed"}
 
 
-def _compared(plain: Message, rich: Message) -> tuple[bool, bool]:
+def _compared(plain: Part, rich: Part) -> tuple[bool, bool]:
     """Say whether to keep a plain text and the page beside it: usually both say the same, and the plain text is kept.
 
     A stub says only that the page cannot be shown.
@@ -220,17 +228,17 @@ def _unflowed(text: str, *, deletes_spaces: bool) -> str:
     return "\n".join(paragraphs)
 
 
-def _is_attached(part: Message) -> bool:
+def _is_attached(part: Part) -> bool:
     return part.get_content_disposition() == "attachment" and bool(part.get_filename())
 
 
-def _headers(mail: Message) -> dict[str, str]:
+def _headers(mail: Part) -> dict[str, str]:
     """Return the decoded headers that say who wrote what when; of several of a name the first one."""
     raw = {name.title(): str(value) for name, value in reversed(list(mail.raw_items()))}
     return {name: text for name in _HEADERS if (text := _header(name, raw.get(name, "")))}
 
 
-def _cut_headers(mail: Message) -> list[str]:
+def _cut_headers(mail: Part) -> list[str]:
     return [name for name in _HEADERS if len(str(mail.get(name, ""))) > _MAX_HEADER]
 
 
@@ -250,11 +258,11 @@ def _header(name: str, raw: str) -> str:
 _ESCAPED = re.compile("[\udc80-\udcff]")
 
 
-def _charset(part: Message) -> str | None:
+def _charset(part: Part) -> str | None:
     charset = part.get_content_charset()
     return str(charset)[:40] if charset else None
 
 
-def _content(part: Message) -> bytes:
+def _content(part: Part) -> bytes:
     content = part.get_payload(decode=True)
     return content if isinstance(content, bytes) else b""

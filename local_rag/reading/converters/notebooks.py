@@ -76,7 +76,6 @@ def _fenced(text: str, language: str = "") -> str:
 
 
 def _text(value: object) -> str:
-    """Return a text that may be stored as a list of lines."""
     if isinstance(value, list):
         return "".join(line for line in value if isinstance(line, str))
     if isinstance(value, dict):

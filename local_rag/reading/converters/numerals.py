@@ -1,5 +1,7 @@
 """Write the numbers of lists and clauses in the numerals that a document asks for: `iv`, `C`, `03`, `3rd`."""
 
+from collections.abc import Callable
+
 _ROMAN = (
     (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"), (10, "x"),
     (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
@@ -102,3 +104,41 @@ def shifted(number: int, first: str, last: int) -> str:
 def full_width(number: int) -> str:
     """Write a number with the wide digits of East Asian text."""
     return "".join(chr(0xFF10 + int(one)) if one.isdigit() else one for one in str(number))
+
+
+def _in_capitals(write: Callable[[int], str]) -> Callable[[int], str]:
+    return lambda number: write(number).upper()
+
+
+# By their names in Word, PowerPoint, OpenDocument and HTML.
+_WRITERS: dict[str, Callable[[int], str]] = {
+    name: write
+    for names, write in (
+        ("lowerRoman romanLc lower-roman i", roman),
+        ("upperRoman romanUc upper-roman I", _in_capitals(roman)),
+        ("lowerLetter alphaLc", repeated_letters),
+        ("upperLetter alphaUc", _in_capitals(repeated_letters)),
+        ("lower-alpha lower-latin a", counted_letters),
+        ("upper-alpha upper-latin A", _in_capitals(counted_letters)),
+        ("lower-greek", greek),
+        ("russianLower", cyrillic),
+        ("russianUpper", _in_capitals(cyrillic)),
+        ("decimalZero decimal-leading-zero", "{:02}".format),
+        ("ordinal", ordinal),
+        ("cardinalText", cardinal_text),
+        ("ordinalText", ordinal_text),
+        ("chineseCounting chineseCountingThousand japaneseCounting ideographDigital taiwaneseCounting", chinese),
+        ("decimalFullWidth decimalFullWidth2", full_width),
+        ("decimalEnclosedCircle decimalEnclosedCircleChinese", lambda number: shifted(number, "①", 20)),
+        ("decimalEnclosedParen", lambda number: shifted(number, "⑴", 20)),
+        ("decimalEnclosedFullstop", lambda number: shifted(number, "⒈", 20)),
+        ("numberInDash", "- {} -".format),
+        ("none", lambda _: ""),
+    )
+    for name in names.split()
+}
+
+
+def numeral(number: int, name: str) -> str:
+    """Write a number in the numerals of a name; in digits if the name is not known."""
+    return _WRITERS.get(name, str)(number)

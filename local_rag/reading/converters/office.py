@@ -4,15 +4,15 @@ import io
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from local_rag.reading.converters.converted import Attachment, Converted, notes_of, parse_xml
+from local_rag.reading.converters.converted import Attachment, Converted, join_pages, name_of, notes_of, parse_xml
 from local_rag.reading.converters.html_pages import convert_whole_page, parse_html, to_markdown
 from local_rag.reading.converters.mail import convert_web_archive
-from local_rag.reading.converters.numerals import repeated_letters, roman
+from local_rag.reading.converters.numerals import numeral
 from local_rag.reading.converters.raised import subscript, superscript
 from local_rag.reading.converters.word_package import WordPackage
 from local_rag.reading.converters.word_styles import Numbering, Styles
@@ -41,12 +41,6 @@ _OTHER_SLIDES = re.compile(
 )
 _PRESENTATION = b"application/vnd.openxmlformats-officedocument.presentationml.presentation.main+xml"
 _AROUND = {"Period": "{}. ", "Plain": "{} ", "ParenR": "{}) ", "ParenBoth": "({}) ", "": "{}. "}
-_NUMERALS: dict[str, Callable[[int], str]] = {
-    "alphaLc": repeated_letters,
-    "alphaUc": lambda number: repeated_letters(number).upper(),
-    "romanLc": roman,
-    "romanUc": lambda number: roman(number).upper(),
-}
 
 
 def convert_docx(data: bytes) -> Converted:
@@ -86,16 +80,11 @@ def convert_docx(data: bytes) -> Converted:
 
 def _prepare(package: WordPackage, left_out: Counter[str]) -> tuple[dict[str, list[str]], list[str]]:
     """Prepare the parts with text; return the different lines of page headers and footers, and the names of chunks."""
-
-    def root(kind: str) -> Any | None:
-        return next((package.root(name) for name in package.parts(kind)), None)
-
-    styles = Styles(root("styles"))
-    text = WordText(styles, Numbering(root("numbering"), styles.by_id), left_out)
-    for name in (
-        package.main,
-        *(name for kind in ("footnotes", "endnotes", "comments") for name in package.parts(kind)),
-    ):
+    first = {kind: next(map(package.root, package.parts(kind)), None) for kind in ("styles", "numbering")}
+    styles = Styles(first["styles"])
+    text = WordText(styles, Numbering(first["numbering"], styles), left_out)
+    notes = (name for kind in ("footnotes", "endnotes", "comments") for name in package.parts(kind))
+    for name in (package.main, *notes):
         prepared = package.root(name)
         text.prepare(prepared)
         package.replace(name, prepared)
@@ -111,16 +100,15 @@ def _prepare(package: WordPackage, left_out: Counter[str]) -> tuple[dict[str, li
         for name in package.parts(kind):
             frame = package.root(name)
             text.prepare(frame)
-            lines |= dict.fromkeys(
-                line for line in lines_of(frame) if any(map(str.isalpha, line))
-            )  # no number of a page
+            # A line without letters is the number of a page.
+            lines |= dict.fromkeys(line for line in lines_of(frame) if any(map(str.isalpha, line)))
         frames[kind] = list(lines)
-    names = package.names
-    charts = sum(bool(re.fullmatch(r".*/charts/chart\d*\.xml", name)) for name in names)
-    left_out["chart*"] += charts
-    left_out["diagram*"] += sum(bool(re.fullmatch(r".*/diagrams/data\d*\.xml", name)) for name in names)
+    charts, diagrams, embedded = (
+        sum(bool(re.fullmatch(part, name)) for name in package.names)
+        for part in (r".*/charts/chart\d*\.xml", r".*/diagrams/data\d*\.xml", r".*/embeddings/.*")
+    )
     # Each chart embeds its sheet.
-    left_out["embedded file*"] += max(0, sum("/embeddings/" in name for name in names) - charts)
+    left_out.update({"chart*": charts, "diagram*": diagrams, "embedded file*": max(0, embedded - charts)})
     return frames, chunks
 
 
@@ -174,17 +162,13 @@ def convert_pptx(data: bytes) -> Converted:
         if frame is not None and frame.text.strip():
             blocks.append(f"Notes: {_said(frame)}")
         slides.append(clean("\n\n".join(filter(str.strip, blocks))))
-    pages, start = list[int](), 0
-    for text in slides:
-        pages.append(start)
-        start += len(text) + len("\n\n")
-    text, notes = "\n\n".join(slides), notes_of(left_out) + notes_of({"hidden slide*": hidden}, "read too")
+    text, pages = join_pages(slides)
+    notes = notes_of(left_out) + notes_of({"hidden slide*": hidden}, "read too")
     provenance = office_provenance(data)
-    return Converted(_title(slides), text, "markdown", pages=tuple(pages), notes=notes, provenance=provenance)
+    return Converted(_title(slides), text, "markdown", pages=pages, notes=notes, provenance=provenance)
 
 
 def _shapes(shapes: Iterable[Any], title: Any, left_out: Counter[str]) -> Iterator[str]:
-    """Yield the texts of shapes from top to bottom."""
     from pptx.enum.shapes import MSO_SHAPE_TYPE
 
     def place(shape: Any) -> tuple[int, int]:
@@ -242,7 +226,7 @@ def _said(frame: Any) -> str:
 
 
 def _piece(element: Any) -> str:
-    name = element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
+    name = name_of(element)
     if name == "br":
         return "\n"
     text = "".join(one.text or "" for one in element.iter("{*}t")) if name in {"r", "fld", "m"} else ""
@@ -262,9 +246,9 @@ def _number(paragraph: Any, counts: dict[int, int]) -> str:
         return ""
     start = numbered.get("startAt", "1")
     counts[level] = counts[level] + 1 if level in counts else int(start) if start.isdecimal() else 1
-    numeral = numbered.get("type", "")[:40]
-    around = next(one for one in _AROUND if numeral.endswith(one))
-    return _AROUND[around].format(_NUMERALS.get(numeral.removesuffix(around), str)(counts[level]))
+    kind = numbered.get("type", "")[:40]
+    around = next(one for one in _AROUND if kind.endswith(one))
+    return _AROUND[around].format(numeral(counts[level], kind.removesuffix(around)))
 
 
 def _description(shape: Any) -> str:
@@ -272,7 +256,6 @@ def _description(shape: Any) -> str:
 
 
 def _diagram(shape: Any) -> list[str]:
-    """Return the texts of a SmartArt diagram."""
     ids = next(iter(shape._element.iter("{*}relIds")), None)
     data = next((value for name, value in (ids.attrib if ids is not None else {}).items() if name.endswith("}dm")), "")
     if not data:
@@ -293,7 +276,6 @@ def _table(rows: list[list[str]]) -> str:
 
 
 def _chart(chart: Any) -> str:
-    """Write the values of a chart as a table."""
     title = chart.chart_title.text_frame.text if chart.has_title and chart.chart_title.has_text_frame else ""
     plot = next(iter(chart.plots), None)
     categories = [str(category) for category in plot.categories] if plot is not None else []

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from local_rag.errors import ReadError
-from local_rag.reading.converters.converted import Converted, notes_of, parse_xml, text_of
+from local_rag.reading.converters.converted import Converted, between, join_pages, name_of, notes_of, parse_xml, text_of
 from local_rag.reading.converters.open_lists import PRESENTATION, TABLE, TEXT, Counts, Lists, TextStyles
 from local_rag.reading.converters.raised import subscript, superscript
 from local_rag.reading.converters.sheets import sections_of_sheets
 from local_rag.reading.converters.tables import pipe_table
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import is_real_date, make_provenance
-from local_rag.records import Provenance
 
 _DRAW = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
 _FORM = "{urn:oasis:names:tc:opendocument:xmlns:form:1.0}"
@@ -52,13 +51,9 @@ def convert_odt(data: bytes) -> Converted:
 def convert_odp(data: bytes) -> Converted:
     """Convert slides with their notes; each slide counts as a page."""
     package = _Package(data)
-    pages, texts, start = list[int](), list[str](), 0
-    for slide in package.body("presentation").iterfind("{*}page"):
-        text = clean("\n\n".join(package.slide(slide)))
-        pages.append(start)
-        texts.append(text)
-        start += len(text) + len("\n\n")
-    return package.converted("\n\n".join(texts), pages=tuple(pages))
+    slides = package.body("presentation").iterfind("{*}page")
+    text, pages = join_pages([clean("\n\n".join(package.slide(slide))) for slide in slides])
+    return package.converted(text, pages=pages)
 
 
 def convert_ods(data: bytes) -> Converted:
@@ -81,11 +76,12 @@ class _Package:
             if "META-INF/manifest.xml" in names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
                 raise ReadError("encrypted")
             self._content = parse_xml(archive.read("content.xml"))
-            self._styles = parse_xml(archive.read("styles.xml")) if "styles.xml" in names else None
-            self._meta = parse_xml(archive.read("meta.xml")) if "meta.xml" in names else None
+            self._styles, self._meta = (
+                parse_xml(archive.read(name) if name in names else b"<none/>") for name in ("styles.xml", "meta.xml")
+            )
         self._left_out, self._hidden = Counter[str](), Counter[str]()
         self._copies = 0
-        roots = [one for one in (self._styles, self._content) if one is not None]
+        roots = self._styles, self._content
         self._lists, self._text_styles = Lists(roots), TextStyles(roots)
 
     def body(self, kind: str) -> Any:
@@ -97,28 +93,22 @@ class _Package:
 
     def converted(self, text: str, **more: Any) -> Converted:
         """Return the document with its title, origin and notes."""
-        title = (
-            text_of(found) if self._meta is not None and (found := self._meta.find(".//{*}title")) is not None else ""
-        )
         notes = notes_of(self._left_out) + notes_of(self._hidden, "read too")
-        return Converted(title or None, clean(text), "markdown", notes=notes, provenance=self._provenance(), **more)
-
-    def _provenance(self) -> Provenance:
-        if self._meta is None:
-            return make_provenance()
-        named = {
-            name: self._meta.find(f".//{{*}}{name}") for name in ("creation-date", "date", "initial-creator", "creator")
-        }
-        text = {name: text_of(found) for name, found in named.items() if found is not None}
-        return make_provenance(
-            date=next(filter(is_real_date, (text.get("creation-date"), text.get("date"))), None),
-            author=text.get("initial-creator") or text.get("creator"),
+        provenance = make_provenance(
+            date=next(filter(is_real_date, map(self._named, ("creation-date", "date"))), None),
+            author=self._named("initial-creator") or self._named("creator"),
             tags=[text_of(word) for word in self._meta.iterfind(".//{*}keyword")],
         )
+        title = self._named("title") or None
+        return Converted(title, clean(text), "markdown", notes=notes, provenance=provenance, **more)
+
+    def _named(self, name: str) -> str:
+        found = self._meta.find(f".//{{*}}{name}")
+        return "" if found is None else text_of(found)
 
     def frame_lines(self, name: str) -> str:
         """Return the different lines of the headers or footers of pages."""
-        found = self._styles.iterfind(f".//{{*}}master-page/{{*}}{name}") if self._styles is not None else ()
+        found = self._styles.iterfind(f".//{{*}}master-page/{{*}}{name}")
         lines = (self._line(paragraph) for frame in found for paragraph in frame.iter(f"{TEXT}p"))
         return "\n".join(dict.fromkeys(line for line in lines if any(map(str.isalpha, line))))
 
@@ -137,14 +127,11 @@ class _Package:
     def blocks(self, parent: Any, indent: str = "") -> Iterator[str]:
         """Yield headings, paragraphs, lists and tables as Markdown."""
         for element in parent:
-            name = _name(element)
+            name = name_of(element)
             if self._is_hidden(element, name):
                 self._left_out["hidden word*"] += len(" ".join(element.itertext()).split())
-            elif name == "h":
-                yield self._heading(element)
-                yield from self._boxes(element)
-            elif name == "p":
-                yield self._line(element)
+            elif name in {"h", "p"}:
+                yield self._heading(element) if name == "h" else self._line(element)
                 yield from self._boxes(element)
             elif name == "list":
                 counts = self._lists.begin(element, self._list_style(element))
@@ -166,13 +153,9 @@ class _Package:
         if label is None:
             is_numbered = self._text_styles.list_style(element.get(f"{TEXT}style-name")) != ""
             label = self._lists.heading_label(element, level) if is_numbered else ""
-        written = self._line(element)
-        return (
-            f"{'#' * max(1, min(6, level))} {label} {written}" if label else f"{'#' * max(1, min(6, level))} {written}"
-        )
+        return " ".join(["#" * max(1, min(6, level)), *([label] if label else []), self._line(element)])
 
     def _list_style(self, element: Any) -> str:
-        """Return the list style of the first paragraph in a list."""
         first = next(element.iter(f"{TEXT}p", f"{TEXT}h"), None)
         return (self._text_styles.list_style(first.get(f"{TEXT}style-name")) or "") if first is not None else ""
 
@@ -201,16 +184,13 @@ class _Package:
                 is_first = False
 
     def _is_hidden(self, element: Any, name: str) -> bool:
-        """Say whether a document hides a paragraph, a section or some words."""
         style = element.get(f"{TEXT}style-name") if isinstance(element.tag, str) else None
         if name in {"p", "h"}:
-            marks = element.iterfind(f"{TEXT}hidden-paragraph")
-            return any(mark.get(f"{TEXT}is-hidden") != "false" for mark in marks) or self._text_styles.is_hidden(
-                "paragraph", style
-            )
+            marks = (mark.get(f"{TEXT}is-hidden") for mark in element.iterfind(f"{TEXT}hidden-paragraph"))
+            return any(mark != "false" for mark in marks) or self._text_styles.is_hidden("paragraph", style)
         if name == "section":
-            display = element.get(f"{TEXT}display")
-            return bool(display == "none" or (display == "condition" and element.get(f"{TEXT}is-hidden") == "true"))
+            display = element.get(f"{TEXT}display"), element.get(f"{TEXT}is-hidden")
+            return display[0] == "none" or display == ("condition", "true")
         if name == "span":
             return self._text_styles.is_hidden("text", style)
         return name == "hidden-text" and element.get(f"{TEXT}is-hidden") != "false"
@@ -218,7 +198,7 @@ class _Package:
     def _boxes(self, paragraph: Any) -> Iterator[str]:
         """Yield what is anchored in a paragraph: text boxes, shapes and images."""
         for frame in paragraph.iter(*(f"{{*}}{name}" for name in _SHAPES)):
-            if not any(_name(above) in _SHAPES for above in _between(frame, paragraph)):
+            if not any(name_of(above) in _SHAPES for above in between(frame, paragraph)):
                 yield from self.blocks([frame])
 
     def _line(self, paragraph: Any) -> str:
@@ -228,7 +208,7 @@ class _Package:
         """Yield the text of a paragraph; notes and comments stand in brackets."""
         yield _collapsed(element.text)
         for child in element:
-            name = _name(child) or "frame"
+            name = name_of(child) or "frame"
             if self._is_hidden(child, name):
                 self._left_out["hidden word*"] += len("".join(child.itertext()).split())
             elif name == "s":
@@ -251,7 +231,7 @@ class _Package:
             yield _collapsed(child.tail)
 
     def _table(self, table: Any) -> str:
-        marked = [self._row(row) for head in table.iterfind(f"{TABLE}table-header-rows") for row in head]
+        marked = [self._row(row, {}) for head in table.iterfind(f"{TABLE}table-header-rows") for row in head]
         rows = [row for row in self.rows(table) if any(row)]
         names = marked[0] if marked else rows[0] if rows else []
         return pipe_table(names, rows[len(marked) or 1 :]) if rows else ""
@@ -268,7 +248,7 @@ class _Package:
         for row in table.iter(f"{TABLE}table-row"):
             if next(row.iterancestors(f"{TABLE}table")) is not table:
                 continue
-            repeated = int(row.get(f"{TABLE}number-rows-repeated") or 1)
+            repeated = _number(row, "number-rows-repeated")
             cells = self._row(row, below)
             if not any(cells):
                 waiting += repeated
@@ -280,26 +260,25 @@ class _Package:
             self._copies += (fitting - 1) * len(cells)
             yield from (list(cells) for _ in range(fitting))
 
-    def _row(self, row: Any, below: dict[int, tuple[int, str]] | None = None) -> list[str]:
+    def _row(self, row: Any, below: dict[int, tuple[int, str]]) -> list[str]:
+        """Return the cells of a row; `below` says what merged cells spread into it, and over how many rows."""
         cells: list[str] = []
         for cell in row.iter(f"{TABLE}table-cell", f"{TABLE}covered-table-cell"):
             if next(cell.iterancestors(f"{TABLE}table-row")) is not row:
                 continue
             text = "; ".join(" ".join(block.split()) for block in self.blocks(cell) if block.strip())
-            formula, value = cell.get(f"{TABLE}formula"), cell.get(f"{_OFFICE}value-type")
-            if formula and not text and not value:
+            if cell.get(f"{TABLE}formula") and not text and not cell.get(f"{_OFFICE}value-type"):
                 self._left_out["formula* without a value"] += 1
-            repeated = int(cell.get(f"{TABLE}number-columns-repeated") or 1)
-            if below is not None and cell.tag == f"{TABLE}covered-table-cell" and len(cells) in below:
-                left, covering = below[len(cells)]
+            if cell.tag == f"{TABLE}covered-table-cell" and len(cells) in below:
+                left, covering = below.pop(len(cells))
                 text = text or covering
-                below[len(cells)] = (left - 1, covering)
-                if left <= 1:
-                    del below[len(cells)]
-            wide = int(cell.get(f"{TABLE}number-columns-spanned") or 1)
-            tall = int(cell.get(f"{TABLE}number-rows-spanned") or 1)
-            if below is not None and tall > 1 and text:
-                below |= {len(cells) + step: (tall - 1, text) for step in range(min(wide, _MOST_REPEATED))}
+                if left > 1:
+                    below[len(cells)] = (left - 1, covering)
+            tall = _number(cell, "number-rows-spanned")
+            if tall > 1 and text:
+                wide = min(_number(cell, "number-columns-spanned"), _MOST_REPEATED)
+                below |= {len(cells) + step: (tall - 1, text) for step in range(wide)}
+            repeated = _number(cell, "number-columns-repeated")
             if text:
                 fitting = 1 + min(repeated - 1, _MOST_REPEATED, _MOST_COPIES - self._copies)
                 self._left_out["repeated cell*"] += repeated - fitting
@@ -322,16 +301,8 @@ def form_values(body: Any) -> Iterator[str]:
                 yield f"{name}: yes"
 
 
-def _name(element: Any) -> str:
-    return element.tag.rpartition("}")[2] if isinstance(element.tag, str) else ""
-
-
-def _between(element: Any, outer: Any) -> Iterator[Any]:
-    """Yield the elements around one, up to an outer one."""
-    for above in element.iterancestors():
-        if above is outer:
-            return
-        yield above
+def _number(cell: Any, name: str) -> int:
+    return int(cell.get(f"{TABLE}{name}") or 1)
 
 
 def _collapsed(text: str | None) -> str:
@@ -339,8 +310,5 @@ def _collapsed(text: str | None) -> str:
 
 
 def _description(frame: Any) -> str:
-    if not hasattr(frame, "iterfind"):
-        return ""
-    return " ".join(
-        text for name in ("title", "desc") for one in frame.iterfind(f"{{*}}{name}") if (text := text_of(one))
-    )
+    described = (frame.iterfind(f"{{*}}{name}") for name in ("title", "desc")) if hasattr(frame, "iterfind") else ()
+    return " ".join(filter(None, (text_of(one) for found in described for one in found)))

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from local_rag.reading.converters.numerals import counted_letters, repeated_letters, roman
+from local_rag.reading.converters.converted import name_of
+from local_rag.reading.converters.numerals import numeral
 
 TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
@@ -138,7 +139,7 @@ class TextStyles:
 def _levels(style: Any) -> dict[int, _Level]:
     levels = {}
     for one in style:
-        name = one.tag.rpartition("}")[2] if isinstance(one.tag, str) else ""
+        name = name_of(one)
         if not name.endswith(("level-style-number", "level-style-bullet", "level-style-image", "outline-level-style")):
             continue
         pattern = next((value for key, value in one.attrib.items() if key.endswith("}num-list-format")), "")
@@ -181,16 +182,10 @@ def _written(levels: Mapping[int, _Level], numbers: Mapping[int, int], level: in
 
 
 def _numeral(number: int, level: _Level) -> str:
-    letters = repeated_letters if level.synchronized else counted_letters
-    match level.numeral:
-        case "a":
-            return letters(number)
-        case "A":
-            return letters(number).upper()
-        case "i":
-            return roman(number)
-        case "I":
-            return roman(number).upper()
+    if level.synchronized and level.numeral in {"a", "A"}:
+        return numeral(number, "lowerLetter" if level.numeral == "a" else "upperLetter")
+    if level.numeral in {"a", "A", "i", "I"}:
+        return numeral(number, level.numeral)
     zeros = len(level.numeral) - len(level.numeral.lstrip("0"))
     return f"{number:0{min(zeros, 9) + 1}}"
 

@@ -2,16 +2,15 @@
 
 import io
 import struct
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from local_rag.errors import ReadError
-from local_rag.reading.converters.converted import Attachment, Converted, Sections, notes_of
+from local_rag.reading.converters.converted import Attachment, Converted
 from local_rag.reading.converters.html_pages import convert_whole_page
+from local_rag.reading.converters.mail import Message
 from local_rag.reading.converters.rich_text import convert_rtf
 from local_rag.reading.decode import decode
-from local_rag.reading.provenance import make_provenance
 
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC = "0037", "0C1A", "5D01", "0E04", "0E03"
 _ADDRESS_WITHOUT_SMTP = "0C1F"
@@ -36,28 +35,16 @@ def convert_msg(data: bytes) -> Converted:
         raise ReadError("not a message of Outlook")
     with olefile.OleFileIO(io.BytesIO(data)) as file:
         reader = _Reader(file)
-        head = reader.read([])
-        if reader.attachments:
-            reader.sections.add(f"Attachments: {', '.join(attached.name for attached in reader.attachments)}")
-        provenance = make_provenance(date=head.get("Date"), author=head.get("From"))
-        return reader.sections.converted(
-            head.get("Subject"),
-            notes=(*reader.notes, *notes_of(reader.left_out)),
-            attachments=tuple(reader.attachments),
-            provenance=provenance,
-        )
+        return reader.converted(reader.read([]))
 
 
-class _Reader:
-    """Collect the text, the attachments and the notes of a message."""
+class _Reader(Message):
+    """Collect the properties of a message, and those of messages within it."""
 
     def __init__(self, file: Any) -> None:
+        super().__init__()
         self._file = file
         self._entries = {tuple(entry) for entry in file.listdir(streams=True, storages=True)}
-        self.sections = Sections()
-        self.attachments: list[Attachment] = []
-        self.notes: list[str] = []
-        self.left_out = Counter[str]()
 
     def read(self, folder: list[str]) -> dict[str, str]:
         """Read the message in a folder of the file; return its head."""
@@ -77,14 +64,9 @@ class _Reader:
         head = {name: line for name, value in head.items() if (line := " ".join(value.split()))}
         self.sections.add("\n".join(f"{name}: {value}" for name, value in head.items()))
         self._body(folder, text[_BODY], charset)
-        names = sorted(
-            {
-                entry[len(folder)]
-                for entry in self._entries
-                if list(entry[: len(folder)]) == folder and len(entry) > len(folder)
-            }
-        )
-        attached = [name for name in names if name.startswith("__attach_version1.0_")]
+        at = len(folder)
+        names = {entry[at] for entry in self._entries if len(entry) > at and list(entry[:at]) == folder}
+        attached = sorted(name for name in names if name.startswith("__attach_version1.0_"))
         for name in attached[:_MOST_ATTACHMENTS]:
             self._attach([*folder, name], charset)
         self.left_out["attachment* beyond the limit"] += len(attached[_MOST_ATTACHMENTS:])
@@ -141,7 +123,6 @@ _STREAM = 2  # olefile.STGTY_STREAM
 
 
 def _time(ticks: int) -> str:
-    """Return a time given in units of 100 ns since 1601."""
     try:
         return (_EPOCH + timedelta(microseconds=ticks // 10)).strftime("%Y-%m-%d %H:%M UTC") if ticks else ""
     except OverflowError:

@@ -155,7 +155,6 @@ def _read_page(pdf: Any, page: Any, number: int, recognize: Recognize | None, le
 
 
 def _outline(pdf: Any) -> Iterator[tuple[int, str, int]]:
-    """Yield the entries of the outline: level, title and page."""
     for entry in islice(pdf.get_toc(), _MOST_OUTLINE):
         place = entry.get_dest()
         page = place.get_index() if place else None
@@ -227,7 +226,6 @@ def _variants(text: str, page: int) -> Iterator[str]:
 
 
 def _usual_height(pages: Sequence[_Page]) -> float:
-    """Return the height of most characters."""
     heights: Counter[float] = Counter()
     for page in _with_fonts(pages):
         for line in page.lines:
@@ -401,11 +399,9 @@ def rejoin_words(text: str) -> str:
 
 
 def _breaks_word(before: str, after: str) -> bool:
-    """Return whether the hyphen at the end of a line breaks a word, in any script."""
     ends = before[-1:] in set(_HYPHENS) and before[-2:-1].isalpha()
     return ends and after[:1].isalpha() and not after[:1].isupper()
 
 
 def _goes_on(before: str, after: str) -> bool:
-    """Return whether a sentence goes on on the next line."""
     return (before[-1:].islower() or before[-1:] in {",", ";"}) and (after[:1].islower() or after[:1] == "(")

@@ -141,7 +141,6 @@ def _field(form: Any, field: Any, place: tuple[float, float, float, float]) -> M
 
 
 def _chosen(form: Any, field: Any) -> list[str]:
-    """Return the labels of the options that are chosen."""
     import pypdfium2.raw as pdfium
 
     count = min(pdfium.FPDFAnnot_GetOptionCount(form, field), _MOST_OPTIONS)

@@ -209,7 +209,6 @@ def _may_be_raised(word: _Word, height: float) -> bool:
 
 
 def _with_raised(word: _Word, height: float, baseline: float, characters: Characters) -> str:
-    """Write a word with its superscripts and subscripts."""
     pieces: list[tuple[int, str]] = []
     for at, character in enumerate(word.text):
         box = characters.box(word.offset + at)
@@ -228,6 +227,5 @@ def _with_raised(word: _Word, height: float, baseline: float, characters: Charac
 
 
 def _is_beside(line: Line, other: Line) -> bool:
-    """Return whether a line stands to the right of the line before it."""
     same = abs(line.top - other.top) < line.height / 4 and abs(line.height - other.height) < line.height / 4
     return same and other.cells[0].left > line.cells[-1].right + _WIDE * line.height

@@ -89,7 +89,6 @@ def _is_below(above: Line, line: Line) -> bool:
 
 
 def _fits(line: Line, columns: Sequence[tuple[float, float]]) -> bool:
-    """Return whether each cell of a line stands in one column."""
     return all(
         any(left - _INDENT <= cell.left and cell.right <= right + _INDENT for left, right in columns)
         and sum(_share(cell.left, cell.right, left, right) > 0 for left, right in columns) == 1
@@ -136,7 +135,6 @@ def _table(lines: Sequence[Line], first: int, last: int) -> PageTable | None:
 
 
 def _columns(lines: Sequence[Line]) -> list[tuple[float, float]] | None:
-    """Return the extents of the columns; None if they overlap."""
     extents = [
         (min(cell.left for cell in cells), max(cell.right for cell in cells))
         for cells in zip(*(line.cells for line in lines), strict=True)

@@ -116,7 +116,6 @@ def _parts(text: str) -> Iterator[str | list[str]]:
 
 
 def _add_paragraphs(sections: Sections, text: str) -> None:
-    """Add paragraphs, of which some are headings."""
     plain: list[str] = []
     for line in text.split("\n"):
         level = _HEADING.search(line)

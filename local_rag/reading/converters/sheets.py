@@ -160,7 +160,6 @@ def sections_of_sheets(
 
 
 def _beginning(text: str) -> str:
-    """Return the first lines of a text, more if they are short."""
     end = 0
     for _ in range(_SAMPLE_LINES):
         end = text.find("\n", end) + 1 or len(text)
@@ -251,7 +250,6 @@ def _notes_of(parts: SheetParts, sheet: str) -> Iterator[str]:
 
 
 def _shown(cell: Any, from_1904: bool) -> str:
-    """Return the text of a cell as the sheet shows it."""
     value = cell.value
     if isinstance(value, int | float) and not isinstance(value, bool):
         return show_cell(value, cell.number_format or "General", from_1904=from_1904)
@@ -312,7 +310,6 @@ def _comments(archive: zipfile.ZipFile, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _column(letters: str) -> int:
-    """Return the number of a column from 0: `A` is 0, `AA` is 26."""
     number = 0
     for letter in letters:
         number = 26 * number + ord(letter) - ord("A") + 1

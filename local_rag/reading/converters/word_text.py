@@ -10,6 +10,7 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Any
 
+from local_rag.reading.converters.converted import between
 from local_rag.reading.converters.raised import subscript, superscript
 from local_rag.reading.converters.word_styles import WORD, Numbering, Styles, is_on, value_of
 
@@ -25,7 +26,7 @@ _SIGN = re.compile("[\ue000-\ue002]")
 _TEXT, _PARAGRAPH, _RUN, _BOX = f"{WORD}t", f"{WORD}p", f"{WORD}r", f"{WORD}txbxContent"
 _PROPERTY_NAMES = "pPr rPr tblPr tblPrEx tblGrid trPr tcPr sectPr sdtPr"
 _PROPERTIES = {f"{WORD}{name}" for name in _PROPERTY_NAMES.split()}
-_SHAPES = {f"{WORD}drawing", f"{WORD}pict", f"{WORD}object"}
+_SHAPES = f"{WORD}drawing", f"{WORD}pict", f"{WORD}object"
 _READ_NAMES = (
     "t r p fldChar instrText tab noBreakHyphen softHyphen tbl tr tc ins smartTag txbxContent hyperlink br body "
     "footnote footnoteReference endnote endnoteReference comment commentReference sdt sdtContent"
@@ -34,6 +35,7 @@ _READ = {f"{WORD}{name}" for name in _READ_NAMES.split()}
 _TAKEN_AWAY = {f"{WORD}{name}" for name in ("del", "moveFrom", "rt", "rubyPr", "delText", "delInstrText")}
 _NOT_READ = {f"{WORD}subDoc": "linked document*", f"{WORD}contentPart": "drawing* in ink"}
 _COUNTED_FIELDS = ("LISTNUM", "AUTONUM")  # whose numbers are stored nowhere
+_HOLDS_TEXT = _TEXT, f"{MATH}t", f"{_DRAWING}t", f"{_VML}textpath", f"{_VML}imagedata"
 _DEEPEST_LEVEL = 4  # from 0, of the lists that Mammoth knows
 _LONGEST_HEADING = 250  # characters: contracts give whole clauses the level of a heading
 _RAISED, _LONGEST_RAISED = 4, 12  # half points, and characters
@@ -97,10 +99,9 @@ class WordText:
                     children.extendleft(reversed(_expose(child)))
 
     def _mark_chunk(self, chunk: Any) -> None:
-        number = len(self.chunks)
-        self.chunks.append(chunk.get(f"{_RELATIONS}id", ""))
         paragraph = chunk.makeelement(_PARAGRAPH)
-        paragraph.append(_text_run(paragraph, CHUNK_SIGN.format(number)))
+        paragraph.append(_text_run(paragraph, CHUNK_SIGN.format(len(self.chunks))))
+        self.chunks.append(chunk.get(f"{_RELATIONS}id", ""))
         chunk.getparent().replace(chunk, paragraph)
 
     def _prepare_run(self, run: Any) -> None:
@@ -128,15 +129,10 @@ class WordText:
 
     def _is_hidden(self, run: Any, properties: Any | None) -> bool:
         direct = None if properties is None else properties.find(f"{WORD}vanish")
-        if direct is not None:
-            return is_on(direct)
-        if self._styles.is_hidden(value_of(properties, "rStyle")):
-            return True
-        if not self._styles.hiding:
-            return False
-        paragraph = next(run.iterancestors(_PARAGRAPH), None)
-        of_paragraph = None if paragraph is None else paragraph.find(f"{WORD}pPr")
-        return self._styles.is_hidden(value_of(of_paragraph, "pStyle"))
+        if direct is not None or not self._styles.hiding:
+            return direct is not None and is_on(direct)
+        of_paragraph = value_of(next(run.iterancestors(_PARAGRAPH), None), f"pPr/{WORD}pStyle")
+        return not self._styles.hiding.isdisjoint({value_of(properties, "rStyle"), of_paragraph})
 
     def _write_symbol(self, symbol: Any) -> None:
         from mammoth.docx.dingbats import dingbats
@@ -165,12 +161,10 @@ class WordText:
         if properties is None:
             return
         if level and not in_table:
-            _replace(
-                properties, "pStyle", f"Heading{min(level, _HEADINGS)}" if len(written) <= _LONGEST_HEADING else None
-            )
-        listed = properties.find(f"{WORD}numPr")
-        if listed is not None:
-            _remove(listed)
+            _remove_first(properties, "pStyle")
+            if len(written) <= _LONGEST_HEADING:
+                properties.insert(0, _made(properties, "pStyle", f"Heading{min(level, _HEADINGS)}"))
+        _remove_first(properties, "numPr")
         if label is None or not written.strip():
             return
         if not in_table:
@@ -229,9 +223,7 @@ def _choose_alternatives(root: Any) -> None:
 
 
 def _holds_text(element: Any) -> bool:
-    return (
-        next(element.iter(_TEXT, f"{MATH}t", f"{_DRAWING}t", f"{_VML}textpath", f"{_VML}imagedata"), None) is not None
-    )
+    return next(element.iter(*_HOLDS_TEXT), None) is not None
 
 
 def _expose(element: Any) -> list[Any]:
@@ -255,12 +247,10 @@ def _made(near: Any, name: str, value: str | None) -> Any:
     return made
 
 
-def _replace(properties: Any, name: str, value: str | None) -> None:
+def _remove_first(properties: Any, name: str) -> None:
     found = properties.find(f"{WORD}{name}")
     if found is not None:
         properties.remove(found)
-    if value is not None:
-        properties.insert(0, _made(properties, name, value))
 
 
 def _text_run(near: Any, text: str) -> Any:
@@ -302,19 +292,20 @@ def _balance_fields(root: Any, left_out: Counter[str]) -> None:
 
 def _lift_text_boxes(root: Any) -> None:
     """Put the text of drawings behind them, where Mammoth reads it."""
-    for drawing in list(root.iter(f"{WORD}drawing", f"{WORD}pict", f"{WORD}object")):
-        if drawing.getparent() is None or any(above.tag == _BOX for above in drawing.iterancestors()):
-            continue  # within another box, whose content is lifted whole
-        _lift(drawing)
+    for drawing in list(root.iter(*_SHAPES)):
+        # One within another box is lifted with it.
+        if drawing.getparent() is not None and next(drawing.iterancestors(_BOX), None) is None:
+            _lift(drawing)
     for box in list(root.iter(_BOX)):
-        for drawing in list(box.iter(f"{WORD}drawing", f"{WORD}pict", f"{WORD}object")):
+        for drawing in list(box.iter(*_SHAPES)):
             if drawing.getparent() is not None and next(drawing.iter(_BOX), None) is not None:
                 _lift(drawing)
 
 
 def _lift(drawing: Any) -> None:
-    boxes = [box for box in drawing.iter(_BOX) if not any(above.tag == _BOX for above in _within(box, drawing))]
-    texts = [_paragraphs_of(paragraph) for paragraph in drawing.iter(f"{_DRAWING}p")]
+    boxes = [box for box in drawing.iter(_BOX) if not any(above.tag == _BOX for above in between(box, drawing))]
+    drawn = (paragraph.iter(f"{_DRAWING}t") for paragraph in drawing.iter(f"{_DRAWING}p"))
+    texts = ["".join(text.text or "" for text in paragraph) for paragraph in drawn]
     texts += [path.get("string", "") for path in drawing.iter(f"{_VML}textpath")]
     for text in filter(str.strip, texts):
         box = drawing.makeelement(_BOX)
@@ -331,22 +322,11 @@ def _lift(drawing: Any) -> None:
     drawing.addnext(lifted)
 
 
-def _within(element: Any, outer: Any) -> Iterator[Any]:
-    for above in element.iterancestors():
-        if above is outer:
-            return
-        yield above
-
-
-def _paragraphs_of(paragraph: Any) -> str:
-    return "".join(text.text or "" for text in paragraph.iter(f"{_DRAWING}t"))
-
-
 def _write_formulas(root: Any) -> None:
     """Write formulas as text, which Mammoth would drop."""
     for formula in list(root.iter(f"{MATH}oMath")):
         parent = formula.getparent()
-        if parent is None or any(above.tag == f"{MATH}oMath" for above in formula.iterancestors()):
+        if parent is None or next(formula.iterancestors(f"{MATH}oMath"), None) is not None:
             continue
         run = _text_run(parent, f" {_formula(formula)} ")
         if parent.tag == f"{MATH}oMathPara":  # Mammoth reads only runs directly in a paragraph
@@ -382,12 +362,12 @@ def _formula(element: Any) -> str:  # noqa: PLR0911  a table, in fact
             return f"{sign}{subscript(said('sub'))}{superscript(said('sup'))} {part('e')}"
         case "limLow" | "limUpp":
             return f"{said('e')}_({said('lim')}) "
-        case "mr" | "eqArr":
-            return ("; " if element.tag.endswith("eqArr") else ", ").join(
-                _formula(one) for one in element.iterfind(f"{MATH}e")
-            )
+        case "mr":
+            return ", ".join(map(_formula, element.iterfind(f"{MATH}e")))
+        case "eqArr":
+            return "; ".join(map(_formula, element.iterfind(f"{MATH}e")))
         case "m":
-            return "; ".join(_formula(row) for row in element.iterfind(f"{MATH}mr"))
+            return "; ".join(map(_formula, element.iterfind(f"{MATH}mr")))
         case "d":
-            return f"({', '.join(_formula(one) for one in element.iterfind(f'{MATH}e'))})"
+            return f"({', '.join(map(_formula, element.iterfind(f'{MATH}e')))})"
     return "".join(map(_formula, element))
