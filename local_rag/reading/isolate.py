@@ -119,18 +119,9 @@ class IsolatedReader:
 
     def _start(self) -> subprocess.Popen[bytes]:
         splitting = json.dumps(asdict(self._splitting), default=str)
-        command = [
-            sys.executable,
-            "-P",
-            "-m",
-            "local_rag.reading.reading_process",
-            str(self._memory),
-            str(self._seconds),
-            splitting,
-            str(os.getpid()),
-        ]
+        arguments = map(str, (self._memory, self._seconds, splitting, os.getpid()))
         return subprocess.Popen(
-            command,
+            [sys.executable, "-P", "-m", "local_rag.reading.reading_process", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

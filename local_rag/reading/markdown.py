@@ -4,9 +4,13 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from local_rag.reading.structure import line_starts
 from local_rag.records import Heading, Table
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 # Front matter is distinguished from text between two rules line by line and within bounds, because one pattern over
 # all lines would backtrack in exponential time.
@@ -103,10 +107,9 @@ def find_headings(text: str) -> tuple[Heading, ...]:
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark")
-    tokens = MarkdownIt("commonmark").disable("inline").parse(text)  # inline markup is most of the work
     starts = line_starts(text)
     headings = []
-    for opening, inline in pairwise(tokens):
+    for opening, inline in pairwise(_blocks(text)):
         if opening.type == "heading_open" and opening.level == 0 and opening.map:
             on_a_rule = opening.markup in {"=", "-"}
             if on_a_rule and ("\n" in inline.content or len(inline.content) > _LONGEST_UNDERLINED):
@@ -122,11 +125,9 @@ def find_tables(text: str) -> tuple[Table, ...]:
     """Return the tables with pipes; the start and end are those of their lines."""
     if not _TABLE_RULE.search(text):
         return ()
-    from markdown_it import MarkdownIt
-
     starts = [*line_starts(text), len(text)]
     tables, columns, start, end = list[Table](), list[str](), 0, 0
-    for token, following in pairwise(MarkdownIt("commonmark").enable("table").disable("inline").parse(text)):
+    for token, following in pairwise(_blocks(text, "table")):
         if token.type == "th_open":
             columns.append(" ".join(following.content.split()))
         elif token.type == "tbody_open" and token.map:
@@ -159,11 +160,16 @@ def _fields_in(front_matter: str) -> Mapping[str, object]:
 
 def _fenced_code(text: str) -> list[tuple[int, int]]:
     """Return the spans of fenced code, in which tags are content."""
+    starts = [*line_starts(text), len(text)]
+    fences = (token.map for token in _blocks(text) if token.type == "fence")
+    return [(starts[lines[0]], starts[lines[1]]) for lines in fences if lines]
+
+
+def _blocks(text: str, *more: str) -> "list[Token]":
+    """Parse the blocks of a text, also of kinds beyond CommonMark; the markup within them is most of the work."""
     from markdown_it import MarkdownIt
 
-    starts = [*line_starts(text), len(text)]
-    tokens = MarkdownIt("commonmark").disable("inline").parse(text)
-    return [(starts[token.map[0]], starts[token.map[1]]) for token in tokens if token.type == "fence" and token.map]
+    return MarkdownIt("commonmark").enable(list(more)).disable("inline").parse(text)
 
 
 def _is_in_code(text: str, offset: int) -> bool:

@@ -50,17 +50,10 @@ _PROGRAM = re.compile(
     re.IGNORECASE,
 )
 # Dates that programs write where they know none: of their templates, and those from which they count.
-_NO_DATES = ("2013-12-23T23:15:00", "2013-01-27T09:14:16", "2013-01-27T09:15:58")
-_NO_DAYS = (
-    "1601-01-01",
-    "1899-12-30",
-    "1899-12-31",
-    "1900-01-01",
-    "1904-01-01",
-    "1970-01-01",
-    "1980-01-01",
-    "1980-00-00",
-)
+_NO_DATES = (
+    "2013-12-23T23:15:00", "2013-01-27T09:14:16", "2013-01-27T09:15:58", "1601-01-01", "1899-12-30", "1899-12-31",
+    "1900-01-01", "1904-01-01", "1970-01-01", "1980-01-01", "1980-00-00",
+)  # fmt: skip
 _MAX_STATE = 64 * 2**20  # bytes of the state file of `scrape`
 _MAX_PROPERTIES = 64 * 1024  # bytes of an Office file's properties
 _NAMESPACES = {
@@ -142,7 +135,7 @@ def web_provenance(page: "BeautifulSoup") -> Provenance:
 
 def is_real_date(written: str | None) -> bool:
     """Return whether a date in a file's properties is one, not that of a template or the first day of a calendar."""
-    return written is not None and bool(written.strip()) and not written.strip().startswith((*_NO_DATES, *_NO_DAYS))
+    return written is not None and bool(written.strip()) and not written.strip().startswith(_NO_DATES)
 
 
 def office_provenance(data: bytes) -> Provenance:

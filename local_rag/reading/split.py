@@ -101,8 +101,8 @@ def split(
         starts = _starts_with_overlap(document, ruler, spans, overlap, max_tokens)
         for (core, end), start in zip(spans, starts, strict=True):
             header = _header_above(document, ruler, start)
-            if ruler.tokens(header) + ruler.count(start, end) > max_tokens:  # never with a table's own splitting
-                header = ""
+            fits = ruler.tokens(header) + ruler.count(start, end) <= max_tokens  # always with a table's own splitting
+            confidences = [one for first, last, one in document.ocr if first < end and start < last]
             chunks.append(
                 Chunk(
                     position=len(chunks),
@@ -113,8 +113,8 @@ def split(
                     page=bisect_right(document.pages, core) or None,
                     line=bisect_right(lines, start) or None,
                     end_line=bisect_right(lines, end - 1) or None,
-                    table_header=header,
-                    ocr=_confidence(document.ocr, start, end),
+                    table_header=header if fits else "",
+                    ocr=min(confidences, default=None),  # of what OCR has read of it
                 )
             )
     return tuple(chunks)
@@ -132,12 +132,12 @@ def _split_page(
         spans = _split_text_and_tables(document, ruler, chunker, start, end)
     fitting = [piece for span in spans for piece in _cut_to_limit(ruler, *span)]
     if document.kind != "code":
-        fitting = _keep_headings_with_text(
-            document.headings, ruler, _cut_at_headings(document.headings, ruler, fitting)
+        headings = document.headings
+        fitting = _keep_headings_with_text(headings, ruler, _cut_at_headings(headings, ruler, fitting))
+        above = partial(_trailing_headings, headings, document.text)
+        fitting = list(
+            keep_whole(ruler, fitting, whole_blocks(document.tables, ruler, table_tokens, above, start, end))
         )
-        above = partial(_trailing_headings, document.headings, document.text)
-        blocks = whole_blocks(document.tables, ruler, table_tokens, above, start, end)
-        fitting = list(keep_whole(ruler, fitting, blocks))
     return _join_tiny(document, ruler, fitting)
 
 
@@ -333,10 +333,6 @@ def _titles_above(document: Document, outline: Sequence[tuple[Heading, ...]], st
     innermost = [heading.title for heading in reversed(path)][:_PATH_HEADINGS]
     kept = sum(length <= _PATH_CHARACTERS for length in accumulate(map(len, innermost)))
     return tuple(innermost[:kept][::-1])
-
-
-def _confidence(spans: Sequence[tuple[int, int, float]], start: int, end: int) -> float | None:
-    return min((confidence for first, last, confidence in spans if first < end and start < last), default=None)
 
 
 def _start_of(heading: Heading) -> int:

@@ -227,11 +227,8 @@ def _title(node: Any) -> str:
     kind = _KIND_OF.get(node.type)
     if node.type in _BOUND:
         value = node.child_by_field_name("value")
-        kind = (
-            ("function" if node.type == "variable_declarator" else "method")
-            if value and value.type in _FUNCTIONS
-            else None
-        )
+        bound = "function" if node.type == "variable_declarator" else "method"
+        kind = bound if value and value.type in _FUNCTIONS else None
     if kind is None or (node.type in _WITH_BODY and node.child_by_field_name("body") is None):
         return ""
     name = _name(node)

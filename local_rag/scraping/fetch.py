@@ -1,6 +1,7 @@
 """Fetch web pages politely, within limits, as robots.txt asks (RFC 9309), and only from sites that the user meant."""
 
 import contextlib
+import functools
 import math
 import re
 import time
@@ -110,7 +111,7 @@ class Fetcher:
         self._allow_private = allow_private
         self._resolve = resolve
         self._session = CheckedSession(self._check_address)
-        self._private_is_allowed = allow_private
+        self._private_is_allowed = allow_private  # by the fetch in progress
         self._session.headers["User-Agent"] = USER_AGENT
         self._robots: dict[str, Protego | NetworkError] = {}
         self._delays: dict[str, float] = {}
@@ -139,6 +140,7 @@ class Fetcher:
         host and port that are allowed, `site` a host that redirects may not leave. `conditions` returns the
         If-None-Match and If-Modified-Since headers of an address. The response may have any status.
         """
+        read = functools.partial(_read, content_types=content_types, max_bytes=max_bytes, cut=cut)
         for _ in range(_REDIRECTS + 1):
             home = home if server_of(url) == home else None  # a public site may not redirect back to it
             private_is_allowed = self._allow_private or home is not None
@@ -149,7 +151,7 @@ class Fetcher:
             if obey_robots:
                 self._obey_robots(url, home)
             self._private_is_allowed = private_is_allowed  # only now, because fetching robots.txt changes it
-            response = self._get(url, content_types, max_bytes, conditions(url) if conditions else {}, cut=cut)
+            response = self._get(url, conditions(url) if conditions else {}, read)
             if response.location is None:
                 return response
             try:
@@ -190,7 +192,7 @@ class Fetcher:
         raise NetworkError(describe_status(response.status))
 
     def _get(
-        self, url: str, content_types: Collection[str], max_bytes: int, headers: Mapping[str, str], *, cut: bool
+        self, url: str, headers: Mapping[str, str], read: Callable[[str, requests.Response], Response]
     ) -> Response:
         """Request one address without redirects, and try again after a temporary failure.
 
@@ -207,7 +209,7 @@ class Fetcher:
                 raise NetworkError(f"the server asked to be left alone for {math.ceil(closed / 60)} minutes")
             time.sleep(max(0.0, closed, self._finished.get(host, -math.inf) + pause - now))
             try:
-                return self._request(url, content_types, max_bytes, headers, cut=cut)
+                return self._request(url, headers, read)
             except _TemporaryError as error:
                 # All addresses of a host wait as long as it asks for one of them.
                 self._closed_until[host] = max(self._closed_until.get(host, 0.0), time.monotonic() + error.pause)
@@ -219,12 +221,12 @@ class Fetcher:
                 self._finished[host] = time.monotonic()
 
     def _request(
-        self, url: str, content_types: Collection[str], max_bytes: int, headers: Mapping[str, str], *, cut: bool
+        self, url: str, headers: Mapping[str, str], read: Callable[[str, requests.Response], Response]
     ) -> Response:
         """Request one address once; turn every failure into a NetworkError."""
         try:
             with self._session.get(url, headers=dict(headers), stream=True, timeout=self._timeout) as response:
-                return self._read(url, response, content_types, max_bytes, cut=cut)
+                return read(url, response)
         except requests.exceptions.SSLError as error:
             raise NetworkError("its certificate cannot be verified; set your own with REQUESTS_CA_BUNDLE") from error
         except (requests.Timeout, urllib3.exceptions.TimeoutError) as error:
@@ -234,43 +236,42 @@ class Fetcher:
         except (requests.RequestException, urllib3.exceptions.HTTPError) as error:
             raise NetworkError(f"the request failed ({error})") from error
 
-    def _read(
-        self, url: str, response: requests.Response, content_types: Collection[str], max_bytes: int, *, cut: bool
-    ) -> Response:
-        """Read a response within the limits; read its body only if it has one of the `content_types` (any if empty)."""
-        if response.status_code in _TEMPORARY:
-            failure = _TemporaryError(describe_status(response.status_code))
-            with contextlib.suppress(urllib3.exceptions.InvalidHeader):
-                failure.pause = urllib3.Retry().get_retry_after(response.raw) or 0.0
-            raise failure
-        header = Message()
-        header["Content-Type"] = response.headers.get("Content-Type", "")
-        content_type = header.get_content_type() if header["Content-Type"] else "no content type"
-        body = bytearray()
-        if response.status_code == HTTPStatus.OK:
-            if content_types and content_type not in content_types:
-                raise NetworkError(f"it is not a page but {content_type}")
-            length = 0 if cut else response.raw.length_remaining or 0
-            while length <= max_bytes and (piece := response.raw.read1(65536, decode_content=True)):
-                body += piece
-                length = len(body)
-            if length > max_bytes and not cut:
-                raise NetworkError(f"it is larger than {max_bytes:,} bytes")
-        # A Location is UTF-8 in practice, though http.client decodes it as Latin-1.
-        location = (
-            response.headers["Location"].encode("latin-1").decode(errors="replace") if response.is_redirect else None
-        )
-        return Response(
-            url=url,
-            status=response.status_code,
-            content_type=content_type,
-            charset=header.get_content_charset(),
-            etag=response.headers.get("ETag"),
-            last_modified=response.headers.get("Last-Modified"),
-            location=location,
-            robots=response.headers.get("X-Robots-Tag", ""),
-            body=bytes(body),
-        )
+
+def _read(
+    url: str, response: requests.Response, content_types: Collection[str], max_bytes: int, *, cut: bool
+) -> Response:
+    """Read a response within the limits; read its body only if it has one of the `content_types` (any if empty)."""
+    if response.status_code in _TEMPORARY:
+        failure = _TemporaryError(describe_status(response.status_code))
+        with contextlib.suppress(urllib3.exceptions.InvalidHeader):
+            failure.pause = urllib3.Retry().get_retry_after(response.raw) or 0.0
+        raise failure
+    header = Message()
+    header["Content-Type"] = response.headers.get("Content-Type", "")
+    content_type = header.get_content_type() if header["Content-Type"] else "no content type"
+    body = bytearray()
+    if response.status_code == HTTPStatus.OK:
+        if content_types and content_type not in content_types:
+            raise NetworkError(f"it is not a page but {content_type}")
+        length = 0 if cut else response.raw.length_remaining or 0
+        while length <= max_bytes and (piece := response.raw.read1(65536, decode_content=True)):
+            body += piece
+            length = len(body)
+        if length > max_bytes and not cut:
+            raise NetworkError(f"it is larger than {max_bytes:,} bytes")
+    # A Location is UTF-8 in practice, though http.client decodes it as Latin-1.
+    location = response.headers["Location"].encode("latin-1").decode(errors="replace") if response.is_redirect else None
+    return Response(
+        url=url,
+        status=response.status_code,
+        content_type=content_type,
+        charset=header.get_content_charset(),
+        etag=response.headers.get("ETag"),
+        last_modified=response.headers.get("Last-Modified"),
+        location=location,
+        robots=response.headers.get("X-Robots-Tag", ""),
+        body=bytes(body),
+    )
 
 
 def parse_robots(body: bytes) -> Protego:

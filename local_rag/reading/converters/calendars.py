@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from local_rag.reading.converters.converted import Converted
 from local_rag.reading.decode import decode_with_notes
@@ -31,13 +30,8 @@ _NAMES = {
 _TIMES = {"DTSTART", "DTEND", "DUE", "RDATE", "EXDATE", "RECURRENCE-ID"}
 _PEOPLE = {"ORGANIZER", "ATTENDEE"}
 _UNITS = {
-    "YEARLY": "year",
-    "MONTHLY": "month",
-    "WEEKLY": "week",
-    "DAILY": "day",
-    "HOURLY": "hour",
-    "MINUTELY": "minute",
-}
+    "YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour", "MINUTELY": "minute",
+}  # fmt: skip
 _DAYS = {
     "MO": "Monday", "TU": "Tuesday", "WE": "Wednesday", "TH": "Thursday", "FR": "Friday", "SA": "Saturday",
     "SU": "Sunday",
@@ -46,12 +40,8 @@ _DAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _PLACES = {"1": "first ", "2": "second ", "3": "third ", "4": "fourth ", "5": "fifth ", "-1": "last "}
 
 
-@dataclass(slots=True)
-class _Component:
-    """A part of a calendar with its lines: name, parameters, value."""
-
-    name: str
-    lines: list[tuple[str, dict[str, str], str]] = field(default_factory=list)
+# A line of a part of a calendar: name, parameters, value.
+_Line = tuple[str, dict[str, str], str]
 
 
 def convert_calendar(data: bytes) -> Converted:
@@ -70,7 +60,7 @@ def calendar_text(text: str) -> str:
 def _entries(text: str) -> Iterator[str]:
     """Yield the entries; what describes time zones and alarms is none."""
     lines = re.sub(r"\n[ \t]", "", text).split("\n")
-    open_parts: list[_Component] = []
+    open_parts: list[tuple[str, list[_Line]]] = []
     is_cancelled = False
     for line in lines:
         found = _LINE.fullmatch(line.strip())
@@ -78,29 +68,25 @@ def _entries(text: str) -> Iterator[str]:
             continue
         name, value = found[1].upper(), found[3]
         if name == "BEGIN":
-            open_parts.append(_Component(value.strip().upper()))
+            open_parts.append((value.strip().upper(), []))
         elif name == "END" and open_parts:
-            ended = open_parts.pop()
-            if ended.name in _ENTRIES and (said := _said(ended, is_cancelled=is_cancelled)):
-                yield said
+            yield from _entry(*open_parts.pop(), is_cancelled=is_cancelled)
         elif name == "METHOD":
             is_cancelled = value.strip().upper() == "CANCEL"
-        elif open_parts and open_parts[-1].name in _ENTRIES:
+        elif open_parts and open_parts[-1][0] in _ENTRIES:
             parameters = {one[1].upper(): one[2] or one[3] for one in _PARAMETER.finditer(found[2])}
-            open_parts[-1].lines.append((name, parameters, value))
-    for part in open_parts:  # without its end
-        if part.name in _ENTRIES and (said := _said(part, is_cancelled=is_cancelled)):
-            yield said
+            open_parts[-1][1].append((name, parameters, value))
+    for kind, unended in open_parts:
+        yield from _entry(kind, unended, is_cancelled=is_cancelled)
 
 
-def _said(entry: _Component, *, is_cancelled: bool) -> str:
-    lines = []
-    if is_cancelled and not any(name == "STATUS" for name, _, _ in entry.lines):
-        entry.lines.insert(1, ("STATUS", {}, "CANCELLED"))
-    for name, parameters, value in entry.lines:
-        if name in _NAMES and (written := _value(name, parameters, value)).strip():
-            lines.append(f"{_NAMES[name]}: {written}")
-    return "\n".join(lines)
+def _entry(kind: str, lines: list[_Line], *, is_cancelled: bool) -> Iterator[str]:
+    if is_cancelled and not any(name == "STATUS" for name, _, _ in lines):
+        lines.insert(1, ("STATUS", {}, "CANCELLED"))
+    named = [(_NAMES[name], _value(name, *rest)) for name, *rest in lines if name in _NAMES]
+    written = [f"{name}: {value}" for name, value in named if value.strip()]
+    if kind in _ENTRIES and written:
+        yield "\n".join(written)
 
 
 def _value(name: str, parameters: dict[str, str], value: str) -> str:

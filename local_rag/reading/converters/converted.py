@@ -1,6 +1,7 @@
 """What every converter returns, and what several of them share."""
 
 import io
+import posixpath
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -79,6 +80,18 @@ def parse_xml(data: bytes) -> Any:
 
     parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
     return etree.fromstring(data, parser)
+
+
+def related_parts(archive: zipfile.ZipFile, name: str) -> list[tuple[str, str, str]]:
+    """Return the id, the kind and the name of each part of an Office file that one of its parts refers to."""
+    folder, _, base = name.rpartition("/")
+    found = []
+    for one in parse_xml(archive.read(posixpath.join(folder, "_rels", f"{base}.rels"))).iter("{*}Relationship"):
+        target, kind = one.get("Target", ""), one.get("Type", "").rpartition("/")[2]
+        if one.get("TargetMode") != "External":
+            inside = target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target)
+            found.append((one.get("Id", ""), kind, posixpath.normpath(inside)))
+    return found
 
 
 def name_of(element: Any) -> str:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from statistics import median
 from typing import Any, Protocol
@@ -69,6 +69,7 @@ class _Page:
     height: float = 0.0
     unknown: int = 0
     left_out: set[int] = field(default_factory=set)
+    headings: set[int] = field(default_factory=set)  # lines that are larger than the text, or bold
     starts: dict[int, int] = field(default_factory=dict)  # of lines in the text
 
     def kept(self) -> Iterator[int]:
@@ -108,11 +109,11 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
         )
     _leave_out_repeated(pages)
     body = _usual_height(pages)
-    large = _large_lines(pages, body)
-    text, tables, starts = _write(pages, large)
+    _find_headings(pages, body)
+    text, tables, starts = _write(pages)
     headings = _outlined(outline, pages, starts) if outline else ()
     if len(headings) <= 1:
-        headings = _headings_of(pages, large)
+        headings = _headings_of(pages)
     return Converted(
         _title(named.get("Title", ""), pages, body),
         text,
@@ -136,10 +137,9 @@ def _read_page(pdf: Any, page: Any, number: int, recognize: Recognize | None, le
     """Read a page with its marks; with OCR if it has no text, or if its fonts do not tell what it is."""
     import pypdfium2.raw as pdfium
 
-    text = lines_of(page.get_textpage())
-    lines, waits, confidence = unfold_columns(text.lines), False, None
-    is_unknown = text.unknown > _MOST_UNKNOWN * (text.unknown + sum(len(line.text) for line in lines))
-    unknown = text.unknown
+    drawn, unknown = lines_of(page.get_textpage())
+    lines, waits, confidence = unfold_columns(drawn), False, None
+    is_unknown = unknown > _MOST_UNKNOWN * (unknown + sum(len(line.text) for line in lines))
     if is_unknown or (not lines and pdfium.FPDFPage_CountObjects(page.raw)):
         if recognize is None:
             waits = True
@@ -242,23 +242,24 @@ def _rounded(line: Line) -> float:
     return round(2 * line.height) / 2
 
 
-def _large_lines(pages: Sequence[_Page], body: float) -> list[tuple[int, int]]:
-    """Return the page and number of the lines that are headings by their size, or by being bold among others."""
+def _find_headings(pages: Sequence[_Page], body: float) -> None:
+    """Find the lines that are headings by their size, or by being bold among others."""
     candidates = [
-        (number, line)
-        for number, page in enumerate(pages)
+        (page, line)
+        for page in _with_fonts(pages)
         for line in page.kept()
-        if page.ocr is None
-        and len(page.lines[line].text) <= _LONGEST_HEADING
-        and any(map(str.isalpha, page.lines[line].text))
+        if len(page.lines[line].text) <= _LONGEST_HEADING and any(map(str.isalpha, page.lines[line].text))
     ]
-    characters = sum(len(line.text) for page in pages for line in page.lines)
-    large = [one for one in candidates if _rounded(pages[one[0]].lines[one[1]]) >= _LARGER * body > 0]
-    if sum(len(pages[page].lines[line].text) for page, line in large) > _MOST_LARGE * characters:
-        large = []
-    bold = [one for one in candidates if one not in set(large) and _is_bold_heading(pages[one[0]], one[1], body)]
-    all_bold = sum(len(line.text) for page in pages for line in page.lines if line.is_bold)
-    return sorted([*large, *bold]) if all_bold <= _MOST_BOLD * characters else large
+    lines = [line for page in pages for line in page.lines]
+    characters = sum(len(line.text) for line in lines)
+    large = [(page, line) for page, line in candidates if _rounded(page.lines[line]) >= _LARGER * body > 0]
+    if sum(len(page.lines[line].text) for page, line in large) <= _MOST_LARGE * characters:
+        for page, line in large:
+            page.headings.add(line)
+    if sum(len(line.text) for line in lines if line.is_bold) <= _MOST_BOLD * characters:
+        for page, line in candidates:
+            if _is_bold_heading(page, line, body):
+                page.headings.add(line)
 
 
 def _is_bold_heading(page: _Page, number: int, body: float) -> bool:
@@ -274,22 +275,20 @@ def _is_bold_heading(page: _Page, number: int, body: float) -> bool:
     return last - first < _BOLD_TOGETHER and line.text[-1:] not in set(".,;:") and not _VALUE.search(line.text)
 
 
-def _headings_of(pages: Sequence[_Page], large: Sequence[tuple[int, int]]) -> tuple[Heading, ...]:
+def _headings_of(pages: Sequence[_Page]) -> tuple[Heading, ...]:
     """Make headings of large lines, the largest outermost; lines of one size that follow each other are one heading."""
-    heights = sorted({_rounded(pages[page].lines[line]) for page, line in large}, reverse=True)
+    heights = sorted({_rounded(page.lines[line]) for page in pages for line in page.headings}, reverse=True)
     headings: list[Heading] = []
-    before = (-1, -1, -1.0)
-    for page, line in large:
-        height = _rounded(pages[page].lines[line])
-        text = rejoin_words(pages[page].lines[line].text)
-        above = pages[page].lines[line - 1] if line else None
-        is_next = above is not None and above.top - pages[page].lines[line].top < _NEXT_LINE * height
-        if before == (page, line - 1, height) and is_next:
-            joined = f"{headings[-1].title} {text}"
-            headings[-1] = Heading(headings[-1].level, joined, headings[-1].start)
-        else:
-            headings.append(Heading(min(6, heights.index(height) + 1), text, pages[page].starts[line]))
-        before = page, line, height
+    for page in pages:
+        before = (-1, -1.0)
+        for number in sorted(page.headings):
+            line, height = page.lines[number], _rounded(page.lines[number])
+            text = rejoin_words(line.text)
+            if before == (number - 1, height) and page.lines[number - 1].top - line.top < _NEXT_LINE * height:
+                headings[-1] = replace(headings[-1], title=f"{headings[-1].title} {text}")
+            else:
+                headings.append(Heading(min(6, heights.index(height) + 1), text, page.starts[number]))
+            before = number, height
     return tuple(headings)
 
 
@@ -329,12 +328,11 @@ def _title(said: str, pages: Sequence[_Page], body: float) -> str | None:
     return rejoin_words(best.text)[:_LONGEST_TITLE]
 
 
-def _write(pages: Sequence[_Page], large: Sequence[tuple[int, int]]) -> tuple[str, tuple[Table, ...], list[int]]:
+def _write(pages: Sequence[_Page]) -> tuple[str, tuple[Table, ...], list[int]]:
     """Return the text, its tables and the offset of each page; record where each line begins."""
     pieces: list[str] = []
     tables: list[Table] = []
     starts: list[int] = []
-    apart = set(large)
     length = 0
     before: PageTable | None = None
     for number, page in enumerate(pages):
@@ -357,7 +355,7 @@ def _write(pages: Sequence[_Page], large: Sequence[tuple[int, int]]) -> tuple[st
                 length, end = start + len(written), "\n\n"
             elif line in kept:
                 written = rejoin_words(text.text)
-                joins = end == "\n" and (number, line) not in apart and (number, line - 1) not in apart
+                joins = end == "\n" and page.headings.isdisjoint({line - 1, line})
                 if joins and _breaks_word(pieces[-1], written):
                     pieces[-1], separator = pieces[-1][:-1], ""
                     length -= 1

@@ -45,14 +45,6 @@ class Line:
         return " ".join(cell.text for cell in self.cells)
 
 
-@dataclass(frozen=True, slots=True)
-class PageText:
-    """The lines of a page, and how many of its characters are in fonts that do not tell what they are."""
-
-    lines: list[Line]
-    unknown: int = 0
-
-
 @dataclass(slots=True)
 class _Word:
     """A word with the boxes of its first and last character; `is_joined` to the one before it, without a space."""
@@ -115,11 +107,11 @@ class Characters:
         return int(self._pdfium.FPDFText_GetCharIndexFromTextIndex(self._page, offset))
 
 
-def lines_of(textpage: Any) -> PageText:
+def lines_of(textpage: Any) -> tuple[list[Line], int]:
     """Return the lines of a page in the order of its text; blank ones are left out."""
     text = textpage.get_text_range()
     if text.count(" ") > _MOST_WORDS:
-        return PageText([Line((Cell(line, 0, 0),)) for line in clean(text).split("\n") if line.strip()])
+        return [Line((Cell(line, 0, 0),)) for line in clean(text).split("\n") if line.strip()], 0
     characters = Characters(textpage, len(text))
     fragments, unknown, start = list[list[_Word]](), 0, 0
     for written in text.split("\n"):
@@ -136,7 +128,7 @@ def lines_of(textpage: Any) -> PageText:
         if lines and _is_beside(lines[-1], one):  # PDFium may break a line between cells
             one = replace(one, cells=(*lines.pop().cells, *one.cells))
         lines.append(one)
-    return PageText(lines, unknown)
+    return lines, unknown
 
 
 def _words(line: str, start: int, characters: Characters) -> tuple[list[_Word], int]:

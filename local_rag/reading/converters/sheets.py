@@ -3,7 +3,6 @@
 import csv
 import datetime
 import io
-import posixpath
 import re
 import sys
 import zipfile
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from local_rag.reading.converters.converted import Converted
+from local_rag.reading.converters.converted import Converted, parse_xml, related_parts
 from local_rag.reading.converters.number_format import show_cell
 from local_rag.reading.converters.tables import Row, lines_of_table
 from local_rag.reading.decode import clean, decode
@@ -69,6 +68,13 @@ class _Text:
         start = self.length - sum(len(line) + 1 for line in lines) + 1
         self.tables.append(Table(start, start, self.length))
 
+    def add_sheet(self, name: str | None, sheet: _Sheet) -> None:
+        """Add the tables of a sheet below its name."""
+        for number, table in enumerate(_tables_of(sheet)):
+            if name is not None and not number:
+                self.add([f"## {name}"])
+            self.add_table(table)
+
 
 class Range(NamedTuple):
     """Merged cells: rows are counted from 1, columns from 0."""
@@ -110,12 +116,8 @@ def convert_xlsx(data: bytes) -> Converted:
                 {number: cells for number, row in rows if any(cells := [_shown(cell, from_1904) for cell in row])}
             )
             _spread(sheet, parts.merged)
-            tables = list(_tables_of(sheet))
             title = _cell(worksheet.title)
-            if tables:
-                text.add([f"## {title}"])
-            for table in tables:
-                text.add_table(table)
+            text.add_sheet(title, sheet)
             notes += _notes_of(parts, title if len(workbook.worksheets) > 1 else "")
             if worksheet.sheet_state != "visible":
                 notes.append(f"the hidden sheet {title} is read too")
@@ -132,8 +134,7 @@ def convert_csv(data: bytes) -> Converted:
         return Converted(title=None, text=decoded, kind="text")
     cells = ((number, [_cell(value) for value in row]) for number, row in enumerate(rows, start=1))
     text = _Text()
-    for table in _tables_of(_Sheet({number: row for number, row in cells if any(row)})):
-        text.add_table(table)
+    text.add_sheet(None, _Sheet({number: row for number, row in cells if any(row)}))
     return Converted(title=None, text="".join(text.pieces), kind="text", tables=tuple(text.tables))
 
 
@@ -151,11 +152,7 @@ def sections_of_sheets(
     """Write the cells of sheets, given by name and row number, as `convert_xlsx` does."""
     text = _Text()
     for name, rows in sheets:
-        tables = list(_tables_of(_Sheet({number: list(row) for number, row in rows.items() if any(row)})))
-        if tables:
-            text.add([f"## {_cell(name)}"])
-        for table in tables:
-            text.add_table(table)
+        text.add_sheet(_cell(name), _Sheet({number: list(row) for number, row in rows.items() if any(row)}))
     return "".join(text.pieces), tuple(text.tables)
 
 
@@ -292,18 +289,11 @@ def _comments(archive: zipfile.ZipFile, path: str) -> Iterator[tuple[str, str]]:
     """Yield the comments of a sheet by cell, without the names of their authors."""
     from lxml import etree
 
-    folder, name = posixpath.split(path.lstrip("/"))
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False)
     with suppress(KeyError, etree.XMLSyntaxError):
-        relations = etree.fromstring(archive.read(f"{folder}/_rels/{name}.rels"), parser)
-        for relation in relations.iterfind("{*}Relationship"):
-            if not relation.get("Type", "").endswith("/comments"):
+        for _, kind, part in related_parts(archive, path.lstrip("/")):
+            if kind != "comments" or archive.getinfo(part).file_size > _MOST_COMMENTS_BYTES:
                 continue
-            target = relation.get("Target", "")
-            part = target.lstrip("/") if target.startswith("/") else posixpath.normpath(posixpath.join(folder, target))
-            if archive.getinfo(part).file_size > _MOST_COMMENTS_BYTES:
-                continue
-            for comment in etree.fromstring(archive.read(part), parser).iter("{*}comment"):
+            for comment in parse_xml(archive.read(part)).iter("{*}comment"):
                 text = " ".join("".join(comment.itertext("{*}t")).split())[:_LONGEST_COMMENT]
                 if text:
                     yield comment.get("ref", ""), text

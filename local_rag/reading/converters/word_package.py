@@ -1,12 +1,11 @@
 """Open a Word document, whatever its parts are called, and pack again what Mammoth reads of it."""
 
 import io
-import posixpath
 import re
 import zipfile
 from typing import Any
 
-from local_rag.reading.converters.converted import parse_xml
+from local_rag.reading.converters.converted import parse_xml, related_parts
 
 _STRICT = b"http://purl.oclc.org/ooxml/"
 _TRANSITIONAL = {  # the names of the two editions of the standard
@@ -33,17 +32,10 @@ class WordPackage:
 
     def related(self, name: str) -> list[tuple[str, str, str]]:
         """Return the id, the kind and the name of each part that a part refers to."""
-        folder, _, base = name.rpartition("/")
-        rels = posixpath.join(folder, "_rels", f"{base}.rels")
-        if rels not in self._members:
+        try:
+            return related_parts(self._archive, name)
+        except KeyError:
             return []
-        found = []
-        for one in parse_xml(self._archive.read(rels)).iter("{*}Relationship"):
-            target, kind = one.get("Target", ""), one.get("Type", "").rpartition("/")[2]
-            if one.get("TargetMode") != "External":
-                inside = target.lstrip("/") if target.startswith("/") else posixpath.join(folder, target)
-                found.append((one.get("Id", ""), kind, posixpath.normpath(inside)))
-        return found
 
     def parts(self, kind: str) -> list[str]:
         """Return the names of the parts of a kind that the document refers to, such as `footnotes`."""
