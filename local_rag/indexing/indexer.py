@@ -38,9 +38,9 @@ from local_rag.keys import key_of
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import input_tokens
 from local_rag.models.registry import TOKENIZER_FILE
+from local_rag.reading.formats import is_expected
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.ocr import engine
-from local_rag.reading.formats import is_expected
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.reading.converters import numerals
-from local_rag.reading.converters.raised import subscript, superscript
+from local_rag.reading.converters import notation
+from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.read import parse
 from tests.support.word_files import item, level, lists, word_file
 
@@ -38,22 +38,22 @@ def test_subscripts(text: str, written: str) -> None:
 
 
 def test_numerals() -> None:
-    assert [numerals.roman(one) for one in (4, 9, 14, 40, 1999, 0, 4000)] == [
+    assert [notation.roman(one) for one in (4, 9, 14, 40, 1999, 0, 4000)] == [
         "iv", "ix", "xiv", "xl", "mcmxcix", "0", "4000",
     ]  # fmt: skip
-    assert [numerals.repeated_letters(one) for one in (1, 26, 27, 53, 0)] == ["a", "z", "aa", "aaa", "0"]
-    assert [numerals.counted_letters(one) for one in (1, 26, 27, 28, 703)] == ["a", "z", "aa", "ab", "aaa"]
-    assert [numerals.ordinal(one) for one in (1, 2, 3, 4, 11, 12, 13, 21, 112)] == [
+    assert [notation.repeated_letters(one) for one in (1, 26, 27, 53, 0)] == ["a", "z", "aa", "aaa", "0"]
+    assert [notation.counted_letters(one) for one in (1, 26, 27, 28, 703)] == ["a", "z", "aa", "ab", "aaa"]
+    assert [notation.ordinal(one) for one in (1, 2, 3, 4, 11, 12, 13, 21, 112)] == [
         "1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "112th",
     ]  # fmt: skip
-    assert [numerals.cardinal_text(one) for one in (0, 7, 12, 40, 99, 100)] == [
+    assert [notation.cardinal_text(one) for one in (0, 7, 12, 40, 99, 100)] == [
         "Zero", "Seven", "Twelve", "Forty", "Ninety-nine", "100",
     ]  # fmt: skip
-    assert [numerals.ordinal_text(one) for one in (1, 5, 20, 21, 100)] == [
+    assert [notation.ordinal_text(one) for one in (1, 5, 20, 21, 100)] == [
         "First", "Fifth", "Twentieth", "Twenty-first", "100th",
     ]  # fmt: skip
-    assert [numerals.chinese(one) for one in (1, 10, 12, 21, 100)] == ["一", "十", "十二", "二十一", "一〇〇"]
-    assert (numerals.shifted(3, "①", 20), numerals.shifted(21, "①", 20), numerals.full_width(12)) == ("③", "21", "１２")  # noqa: RUF001
+    assert [notation.chinese(one) for one in (1, 10, 12, 21, 100)] == ["一", "十", "十二", "二十一", "一〇〇"]
+    assert (notation.shifted(3, "①", 20), notation.shifted(21, "①", 20), notation.full_width(12)) == ("③", "21", "１２")  # noqa: RUF001
 
 
 def labels(body: str, numbering: str) -> list[str]:

@@ -83,7 +83,7 @@ def _entries(text: str) -> Iterator[str]:
 def _entry(kind: str, lines: list[_Line], *, is_cancelled: bool) -> Iterator[str]:
     if is_cancelled and not any(name == "STATUS" for name, _, _ in lines):
         lines.insert(1, ("STATUS", {}, "CANCELLED"))
-    named = [(_NAMES[name], _value(name, *rest)) for name, *rest in lines if name in _NAMES]
+    named = [(_NAMES[name], _value(name, options, value)) for name, options, value in lines if name in _NAMES]
     written = [f"{name}: {value}" for name, value in named if value.strip()]
     if kind in _ENTRIES and written:
         yield "\n".join(written)

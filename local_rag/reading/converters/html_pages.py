@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from local_rag.reading.converters.converted import Converted, notes_of
 from local_rag.reading.converters.html_parts import counts_from_one, list_labels, rewrite_tables
-from local_rag.reading.converters.raised import subscript, superscript
+from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.decode import clean, declared_in_html, decode_with_notes
 from local_rag.reading.provenance import web_provenance
 

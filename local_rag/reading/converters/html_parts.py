@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from local_rag.reading.converters.numerals import numeral
+from local_rag.reading.converters.notation import numeral
 from local_rag.reading.converters.tables import find_header
 
 if TYPE_CHECKING:

@@ -266,18 +266,10 @@ def _fraction(amount: Decimal, parts: Sequence[Part], slash: int) -> str | None:
         whole, top = whole + 1, 0
     shown = [part.text for part in parts]
     _fill_whole(shown, whole_places, str(whole) if whole else "", grouped=False)
-    around = "".join(shown[:first]), "".join(shown[last:])
-    if not top and whole_places:
-        return (
-            f"{around[0] if whole else around[0].rstrip() + '0'}{around[1]}"
-            if not _has_zero(shown, whole_places)
-            else "".join(around)
-        )
-    return f"{around[0]}{top}/{bottom}{around[1]}"
-
-
-def _has_zero(shown: Sequence[str], places: Sequence[int]) -> bool:
-    return any(shown[at].strip() for at in places)
+    before, after = "".join(shown[:first]), "".join(shown[last:])
+    if top or not whole_places:
+        return f"{before}{top}/{bottom}{after}"
+    return f"{before}{after}" if any(shown[at].strip() for at in whole_places) else f"{before.rstrip()}0{after}"
 
 
 def _nearest(rest: Fraction, below: str) -> tuple[int, int]:

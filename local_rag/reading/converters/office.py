@@ -6,14 +6,14 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from itertools import zip_longest
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from local_rag.reading.converters.converted import Attachment, Converted, join_pages, name_of, notes_of, parse_xml
 from local_rag.reading.converters.html_pages import convert_whole_page, parse_html, to_markdown
 from local_rag.reading.converters.mail import convert_web_archive
-from local_rag.reading.converters.numerals import numeral
-from local_rag.reading.converters.raised import subscript, superscript
+from local_rag.reading.converters.notation import numeral, subscript, superscript
 from local_rag.reading.converters.word_package import WordPackage
 from local_rag.reading.converters.word_styles import Numbering, Styles
 from local_rag.reading.converters.word_text import (
@@ -281,10 +281,9 @@ def _chart(chart: Any) -> str:
     categories = [str(category) for category in plot.categories] if plot is not None else []
     series = [(str(one.name or ""), list(one.values)) for one in chart.series]
     rows = [["", *(name for name, _ in series)]]
-    for number in range(max([len(categories), *(len(values) for _, values in series)], default=0)):
-        name = categories[number] if number < len(categories) else str(number + 1)
-        values = ("" if number >= len(some) or some[number] is None else str(some[number]) for _, some in series)
-        rows.append([name, *values])
-    return "\n\n".join(
-        filter(None, [f"### Chart: {' '.join(title.split())}" if title.strip() else "### Chart", _table(rows)])
-    )
+    by_category = zip_longest(categories, *(values for _, values in series))
+    for number, (category, *values) in enumerate(by_category, start=1):
+        name = str(number) if category is None else category
+        rows.append([name, *("" if value is None else str(value) for value in values)])
+    heading = f"### Chart: {' '.join(title.split())}" if title.strip() else "### Chart"
+    return "\n\n".join(filter(None, [heading, _table(rows)]))

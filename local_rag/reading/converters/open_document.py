@@ -9,8 +9,8 @@ from typing import Any
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, between, join_pages, name_of, notes_of, parse_xml, text_of
+from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.converters.open_lists import PRESENTATION, TABLE, TEXT, Counts, Lists, TextStyles
-from local_rag.reading.converters.raised import subscript, superscript
 from local_rag.reading.converters.sheets import sections_of_sheets
 from local_rag.reading.converters.tables import pipe_table
 from local_rag.reading.decode import clean

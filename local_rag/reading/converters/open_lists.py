@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from local_rag.reading.converters.converted import name_of
-from local_rag.reading.converters.numerals import numeral
+from local_rag.reading.converters.notation import numeral
 
 TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from local_rag.reading.converters.raised import subscript, superscript
+from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.decode import clean
 
 _WIDE = 0.75  # a gap of this part of a line's height separates cells: a space is 0.25, in justified text up to 0.6

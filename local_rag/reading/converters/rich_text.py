@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, Sections, notes_of
-from local_rag.reading.converters.raised import subscript, superscript
+from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.converters.tables import find_header, pipe_row, pipe_table
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import make_provenance

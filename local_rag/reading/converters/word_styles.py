@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from local_rag.reading.converters.numerals import numeral
+from local_rag.reading.converters.notation import numeral
 
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _HEADING = re.compile(r"heading ([1-9])", re.IGNORECASE)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from local_rag.reading.converters.converted import between
-from local_rag.reading.converters.raised import subscript, superscript
+from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.converters.word_styles import WORD, Numbering, Styles, is_on, value_of
 
 MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
