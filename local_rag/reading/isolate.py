@@ -18,6 +18,7 @@ from local_rag.errors import ReadError
 from local_rag.files import UNKNOWN_STAMP, FileStamp
 from local_rag.reading.split import Splitting
 from local_rag.records import Chunk, Document, Provenance, Skipped
+from local_rag.serialization import from_plain
 
 MAX_SECONDS = 180.0
 MAX_MEMORY = 4 * 1024**3
@@ -193,7 +194,7 @@ def _activity(pid: int) -> tuple[bool, int]:
 
 def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
     document = fields["document"]
-    provenance = Provenance(**(origin := document.pop("provenance")) | {"tags": tuple(origin["tags"])})
+    provenance = from_plain(Provenance, document.pop("provenance"))
     pages, notes = tuple(document.pop("pages")), tuple(document.pop("notes"))
     ocr = tuple((start, end, confidence) for start, end, confidence in document.pop("ocr"))
     read = Document(path=path, pages=pages, notes=notes, ocr=ocr, provenance=provenance, **document)

@@ -14,21 +14,14 @@ from statistics import median
 from typing import Any
 
 from local_rag.files import write_whole
-from local_rag.reading.converters.pdf_page import Cell, Line
+from local_rag.reading.converters.pdf_page import Cell, Line, RecognizedPage
+from local_rag.serialization import from_plain
 
 _PACKAGE = "rapidocr"
 _DOTS_PER_INCH, _POINTS_PER_INCH = 200, 72
 _MOST_PIXELS = 12_000_000
 _GAP = 0.75  # of a line's height: closer boxes are one cell
 _PROSE, _FEWEST_LINES = 20, 5  # characters, and lines on both sides of the gap between two columns of prose
-
-
-@dataclass(frozen=True, slots=True)
-class RecognizedPage:
-    """The lines of a page, and the mean confidence from 0 to 1 with which their characters were read."""
-
-    lines: tuple[Line, ...]
-    confidence: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +150,7 @@ def _columns(boxes: Sequence[Box]) -> Iterator[Sequence[Box]]:
 def _load(file: Path) -> RecognizedPage | None:
     """Return a page that an earlier run has recognised; None if there is none or it is damaged."""
     try:
-        kept = json.loads(file.read_bytes())
-        lines = tuple(
-            Line(tuple(Cell(**cell) for cell in line["cells"]), line["top"], line["height"]) for line in kept["lines"]
-        )
-        return RecognizedPage(lines, float(kept["confidence"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        page: RecognizedPage = from_plain(RecognizedPage, json.loads(file.read_bytes()))
+    except (OSError, ValueError):
         return None
+    return page

@@ -18,6 +18,7 @@ from local_rag.files import SCRAPE_STATE, file_sha256, write_whole
 from local_rag.scraping.checked_connection import is_private, resolve
 from local_rag.scraping.convert import CONTENT_TYPES, check_selector, convert
 from local_rag.scraping.fetch import Fetcher, Response, describe_status, host_of, normalize_url, server_of, site_of
+from local_rag.serialization import from_plain
 
 _LONGEST_NAME = 80  # characters of a file name, before a hash and the suffix
 _RESERVED = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # invalid as file names on Windows
@@ -42,11 +43,6 @@ class _PageState:
     etag: str | None
     last_modified: str | None
     selector: str | None = None
-
-    def is_valid(self) -> bool:
-        """Return whether the fields, which come from a file, have the right types."""
-        others = (self.sha256, self.etag, self.last_modified, self.selector)
-        return isinstance(self.file, str) and all(value is None or isinstance(value, str) for value in others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +197,12 @@ def _is_edited(path: Path, ours: Collection[str]) -> bool:
 
 def _load_state(output: Path) -> dict[str, _PageState]:
     """Load the state of earlier runs; pages whose state is damaged are fetched again."""
-    try:
-        entries = json.loads((output / SCRAPE_STATE).read_bytes())
-        state = {url: _PageState(**entry) for url, entry in entries.items()}
-    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-        return {}
-    return {url: known for url, known in state.items() if known.is_valid()}
+    state: dict[str, _PageState] = {}
+    with contextlib.suppress(OSError, ValueError, AttributeError, RecursionError):
+        for url, entry in json.loads((output / SCRAPE_STATE).read_bytes()).items():
+            with contextlib.suppress(ValueError):
+                state[url] = from_plain(_PageState, entry)
+    return state
 
 
 def _write(path: Path, content: bytes) -> None:

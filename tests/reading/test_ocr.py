@@ -15,9 +15,9 @@ from PIL import Image, ImageDraw
 from local_rag.errors import ReadError
 from local_rag.reading.converters.images import pdf_of_image
 from local_rag.reading.converters.pdf import convert_pdf
-from local_rag.reading.converters.pdf_page import Cell, Line
+from local_rag.reading.converters.pdf_page import Cell, Line, RecognizedPage
 from local_rag.reading.isolate import IsolatedReader
-from local_rag.reading.ocr import Box, PageReader, RecognizedPage, engine, lines_of_boxes
+from local_rag.reading.ocr import Box, PageReader, engine, lines_of_boxes
 from local_rag.reading.read import parse
 from local_rag.reading.split import Splitting
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from statistics import median
-from typing import Any, Protocol
+from typing import Any
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, notes_of
 from local_rag.reading.converters.pdf_marks import attached_files, marks_of, open_forms, with_marks
-from local_rag.reading.converters.pdf_page import Cell, Line, lines_of
+from local_rag.reading.converters.pdf_page import Cell, Line, RecognizedPage, lines_of
 from local_rag.reading.converters.pdf_tables import PageTable, find_tables, unfold_columns
 from local_rag.reading.converters.tables import pipe_row, pipe_table
 from local_rag.reading.formats import NO_TEXT
@@ -39,19 +39,7 @@ _MOST_OUTLINE = 5000  # entries
 _SAME_PLACE = 6.0  # points between the columns of a table that goes on on the next page
 
 
-class Recognized(Protocol):
-    """What OCR has read of a page."""
-
-    @property
-    def lines(self) -> tuple[Line, ...]:
-        """Return the lines."""
-
-    @property
-    def confidence(self) -> float:
-        """Return the mean confidence from 0 to 1."""
-
-
-Recognize = Callable[[Any, int], Recognized]  # reads a page of PDFium's with its number from 0
+Recognize = Callable[[Any, int], RecognizedPage]  # reads a page of PDFium's with its number from 0
 
 
 @dataclass(slots=True)

@@ -45,6 +45,14 @@ class Line:
         return " ".join(cell.text for cell in self.cells)
 
 
+@dataclass(frozen=True, slots=True)
+class RecognizedPage:
+    """The lines of a page, and the mean confidence from 0 to 1 with which their characters were read."""
+
+    lines: tuple[Line, ...]
+    confidence: float
+
+
 @dataclass(slots=True)
 class _Word:
     """A word with the boxes of its first and last character; `is_joined` to the one before it, without a space."""
