@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import accumulate, islice, pairwise
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,8 @@ _TINY = 1 / 8
 
 # Each chunk is stored with as many of the innermost headings above it as fit.
 _PATH_HEADINGS, _PATH_CHARACTERS = 8, 600
+
+_START = attrgetter("start")
 
 _HEADING_ALONE = re.compile(r".+|(?:([!-/:-@\[-`{-~])\1+\n)?.+\n[ ]{0,3}([!-/:-@\[-`{-~])\2*[ \t]*")
 
@@ -203,7 +206,7 @@ def _split_code(ruler: Ruler, boundaries: Sequence[tuple[int, int]], start: int,
 def _cut_at_headings(headings: Sequence[Heading], ruler: Ruler, spans: Iterable[Span]) -> Iterator[Span]:
     """Cut a span that starts within one section and continues into the next."""
     for start, end in spans:
-        index = bisect_right(headings, start, key=_start_of)
+        index = bisect_right(headings, start, key=_START)
         inside = index < len(headings) and headings[index].start < end
         if index and inside and not _begins_with_heading(headings, ruler.text, start):
             yield ruler.trim(start, headings[index].start)
@@ -214,7 +217,7 @@ def _cut_at_headings(headings: Sequence[Heading], ruler: Ruler, spans: Iterable[
 
 def _begins_with_heading(headings: Sequence[Heading], text: str, start: int) -> bool:
     """Return whether a heading, indented by at most three spaces, starts at an offset."""
-    index = bisect_right(headings, start, key=_start_of)
+    index = bisect_right(headings, start, key=_START)
     return (
         index > 0
         and start - headings[index - 1].start <= len("   ")
@@ -252,7 +255,7 @@ def _keep_headings_with_text(headings: Sequence[Heading], ruler: Ruler, spans: I
 def _trailing_headings(headings: Sequence[Heading], text: str, start: int, end: int) -> int | None:
     """Return the start of the headings at the very end of a span, or None."""
     found = None
-    for index in range(bisect_left(headings, end, key=_start_of), 0, -1):
+    for index in range(bisect_left(headings, end, key=_START), 0, -1):
         heading_start = max(start, headings[index - 1].start)
         indented_more_than_a_heading = heading_start - headings[index - 1].start > len("   ")
         if indented_more_than_a_heading or not _HEADING_ALONE.fullmatch(text[heading_start:end].strip()):
@@ -327,16 +330,12 @@ def _outline(headings: Sequence[Heading]) -> list[tuple[Heading, ...]]:
 
 def _titles_above(document: Document, outline: Sequence[tuple[Heading, ...]], start: int) -> tuple[str, ...]:
     """Return the titles of the headings above a chunk, outermost first."""
-    index = bisect_right(document.headings, start, key=_start_of)
+    index = bisect_right(document.headings, start, key=_START)
     path = outline[index - 1] if index else ()
     path = tuple(above for above in path if above.end is None or start < above.end)
     innermost = [heading.title for heading in reversed(path)][:_PATH_HEADINGS]
     kept = sum(length <= _PATH_CHARACTERS for length in accumulate(map(len, innermost)))
     return tuple(innermost[:kept][::-1])
-
-
-def _start_of(heading: Heading) -> int:
-    return heading.start
 
 
 @lru_cache(maxsize=8)

@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
+from operator import attrgetter
 
 from local_rag.reading.ruler import Ruler, Span
 from local_rag.records import Table
@@ -19,7 +20,7 @@ _LAST_NAME = re.compile(r"(?:^Row \d+: |; )([^:;\n]{1,60}): (?!.*; [^:;\n]{1,60}
 
 def pieces_of(tables: Sequence[Table], ruler: Ruler, start: int, end: int) -> Iterator[tuple[Span, Table | None]]:
     """Yield the tables within a span that are longer than a chunk, and the text between them."""
-    for table in tables[bisect_right(tables, start, key=_end_of) :]:
+    for table in tables[bisect_right(tables, start, key=attrgetter("end")) :]:
         first, last = max(table.start, start), min(table.end, end)
         if first >= last:
             break
@@ -74,7 +75,7 @@ def _row_of(columns: Sequence[str]) -> str:
 
 def table_at(tables: Sequence[Table], start: int) -> Table | None:
     """Return the table in which an offset lies."""
-    index = bisect_right(tables, start, key=_start_of) - 1
+    index = bisect_right(tables, start, key=attrgetter("start")) - 1
     return tables[index] if index >= 0 and start < tables[index].end else None
 
 
@@ -131,11 +132,3 @@ def _lines(text: str, start: int, end: int) -> Iterator[Span]:
         after = end if line_end < 0 else line_end + 1
         yield start, after
         start = after
-
-
-def _start_of(table: Table) -> int:
-    return table.start
-
-
-def _end_of(table: Table) -> int:
-    return table.end

@@ -153,9 +153,8 @@ def outline_of(text: str, language: str | None) -> Outline | None:
     tree = next((one for one in trees if not one.root_node.has_error), None) or _parser(*grammars[0]).parse(data)
     walk = _Walk(text)
     walk.read(tree.root_node)
-    return Outline(
-        tuple(sorted(walk.definitions.values(), key=lambda one: one.start)), tuple(sorted(walk.boundaries.items()))
-    )
+    definitions = sorted(walk.definitions.values(), key=lambda one: one.start)
+    return Outline(tuple(definitions), tuple(sorted(walk.boundaries.items())))
 
 
 @lru_cache(maxsize=16)
@@ -237,17 +236,15 @@ def _title(node: Any) -> str:
 
 def _name(node: Any) -> str:
     """Return the name of a definition, with its type if that stands beside it: `Server.Close`, `Shape for Circle`."""
-    fields = {
-        name: node.child_by_field_name(name) for name in ("name", "property", "declarator", "receiver", "trait", "type")
-    }
+    field = node.child_by_field_name
     if node.type == "impl_item":
-        return " for ".join(_text(one) for one in (fields["trait"], fields["type"]) if one)
-    named = fields["name"] or fields["property"]
+        return " for ".join(_text(one) for one in (field("trait"), field("type")) if one)
+    named = field("name") or field("property")
     if named is None:
-        named = fields["declarator"]
+        named = field("declarator")
         while named and (inner := named.child_by_field_name("declarator") or _last_declarator(named)):
             named = inner
-    receiver = _RECEIVER.search(_text(fields["receiver"]))
+    receiver = _RECEIVER.search(_text(field("receiver")))
     return f"{receiver[1]}.{_text(named)}" if receiver else _text(named)
 
 
@@ -274,9 +271,7 @@ def _of_rst(text: str) -> Iterator[Heading]:
     for line in text.split("\n"):
         rule = _RULE.fullmatch(line)
         title = above.strip()
-        is_title = (
-            bool(title) and not _RULE.fullmatch(above) and len(title) <= _LONGEST and len(line.rstrip()) >= len(title)
-        )
+        is_title = 0 < len(title) <= min(_LONGEST, len(line.rstrip())) and not _RULE.fullmatch(above)
         overlined = bool(_RULE.fullmatch(before)) and before.rstrip() == line.rstrip()
         if rule and is_title and (overlined or (not before.strip() and not above[:1].isspace())):
             style = f"{line[0]}{overlined}"

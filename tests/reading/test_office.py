@@ -95,7 +95,7 @@ def test_slides_keep_tables_charts_groups_and_descriptions_and_note_images() -> 
 
 
 def test_hidden_slides_and_sheets_are_read_and_noted() -> None:
-    from openpyxl import Workbook
+    from openpyxl import Workbook  # type: ignore[import-untyped]
     from pptx import Presentation
 
     presentation = Presentation()

@@ -189,9 +189,8 @@ def _line(words: Sequence[_Word], characters: Characters) -> Line:
         if height and _may_be_raised(word, height):
             baseline = characters.baseline(usual.offset) if baseline is None else baseline
             text = _with_raised(word, height, baseline, characters)
-        left, right = (
-            (word.first[0], word.last[2]) if word.first and word.last else (cells[-1].right if cells else 0.0,) * 2
-        )
+        end = cells[-1].right if cells else 0.0
+        left, right = (word.first[0], word.last[2]) if word.first and word.last else (end, end)
         if cells and word.is_joined:
             cells[-1] = Cell(f"{cells[-1].text}{clean(text)}", cells[-1].left, right)
         elif cells and left - cells[-1].right <= _WIDE * (height or 1.0):

@@ -85,13 +85,11 @@ def _with_marks(source: str) -> str:
 
     def mark(found: re.Match[str]) -> str:
         word, number = found[1], found[2]
-        level = (
-            levels.get(number or "", 0) if word == "s" else int(number or _DEEPEST) + 1 if word == "outlinelevel" else 0
-        )
         if word in _MARKS:
             edge = "".join(_EDGES[one] for one in number or "") if word == "cellx" else ""
-            return "".join(f"{{\\uc1\\u{ord(one)}?}}" for one in edge + _MARKS[word])
-        return f"{{\\uc1\\u{_FIRST_LEVEL + level}?}}" if 0 < level <= _DEEPEST else found[0]
+            return "".join(map(_mark, edge + _MARKS[word]))
+        level = int(number or _DEEPEST) + 1 if word == "outlinelevel" else levels.get(number or "", 0) if word else 0
+        return _mark(chr(_FIRST_LEVEL + level)) if 0 < level <= _DEEPEST else found[0]
 
     return _MARKED.sub(mark, source)
 

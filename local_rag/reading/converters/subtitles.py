@@ -33,9 +33,8 @@ def convert_subtitles(data: bytes) -> Converted:
             continue
         found = _TIMES.fullmatch(lines[at].strip())
         assert found is not None
-        start, end = (
-            60 * (60 * int(hour or 0) + int(minute)) + int(second) for hour, minute, second in _by_three(found)
-        )
+        hour, minute, second, *until = (int(number or 0) for number in found.groups())
+        start, end = 3600 * hour + 60 * minute + second, 3600 * until[0] + 60 * until[1] + until[2]
         spoken = "\n".join(lines[at + 1 :])
         named = next(iter(_SPEAKER.findall(spoken)), "").strip()
         plain = unescape(_MARKUP.sub("", _SPEAKER.sub("", spoken))).split("\n")
@@ -87,7 +86,3 @@ def _new_lines(shown: Sequence[str], now: Sequence[str]) -> Sequence[str]:
     if shown and now and now[0].startswith(f"{shown[-1]} "):
         return [now[0].removeprefix(f"{shown[-1]} "), *now[1:]]
     return now
-
-
-def _by_three(found: re.Match[str]) -> tuple[tuple[str | None, str, str], tuple[str | None, str, str]]:
-    return (found[1], found[2], found[3]), (found[4], found[5], found[6])
