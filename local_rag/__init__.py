@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from local_rag.asking import AskOptions, FilterFields, Filters, Turn
-    from local_rag.catalogue.document_list import ListedDocument
+    from local_rag.catalogue.contents import ListedDocument
     from local_rag.catalogue.library_status import Status
     from local_rag.conversation import Conversation
     from local_rag.errors import (

@@ -16,7 +16,7 @@ from local_rag.answering.prompt import source_text
 from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import shown_of
 from local_rag.asking import EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
-from local_rag.catalogue.file_states import FileStates
+from local_rag.catalogue.contents import FileStates
 from local_rag.cluster.on_request import indexes_of, network_of, workers_of
 from local_rag.conversation import Conversation
 from local_rag.errors import LibraryError, require_known
@@ -32,9 +32,17 @@ from local_rag.indexing.sentence_writer import OpenVocabulary
 from local_rag.indexing.workers import LocalWorkers, OpenEngine, Workers
 from local_rag.llama.load import load_embedder, load_reader
 from local_rag.llama.models_in_use import open_engine, open_vocabulary
-from local_rag.maintenance.erase import finish_erasing, forget_missing
 from local_rag.maintenance.moved_roots import Root, list_roots, move_root
-from local_rag.maintenance.removal import Cleaning, Removal, clean, erase_ordered, find_documents, remove
+from local_rag.maintenance.removal import (
+    Cleaning,
+    Removal,
+    clean,
+    erase_ordered,
+    find_documents,
+    finish_erasing,
+    forget_missing,
+    remove,
+)
 from local_rag.maintenance.restore import repair_index, repair_store
 from local_rag.model_records import InstalledModel
 from local_rag.models.choice import context_model_to_pull, find, find_for_index

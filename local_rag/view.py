@@ -19,18 +19,19 @@ from local_rag.answering.question_parts import read_question
 from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
 from local_rag.catalogue.contents import (
     Contents,
+    FileStates,
     IndexedDocument,
     IndexProgress,
+    ListedDocument,
     Location,
     WholeDocument,
     find_passage,
     index_progress,
     indexed_documents,
+    list_documents,
     locate,
     whole_document,
 )
-from local_rag.catalogue.document_list import ListedDocument, list_documents
-from local_rag.catalogue.file_states import FileStates
 from local_rag.catalogue.library_status import Status, collect_status, status_of_part
 from local_rag.display import Name, names_below
 from local_rag.errors import LibraryError, StoppedError

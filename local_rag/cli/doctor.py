@@ -10,8 +10,7 @@ from local_rag.bundle.installed import receipt
 from local_rag.bundle.prefix import differences
 from local_rag.cli.options import Command, json_option, library_options
 from local_rag.display import one_line, printable_json
-from local_rag.maintenance.checks import check_bundle
-from local_rag.maintenance.examination import diagnose
+from local_rag.maintenance.checks import check_bundle, diagnose
 
 _COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 

@@ -32,7 +32,6 @@ from local_rag.evaluation.answer_figures import (
     summarize_answers,
 )
 from local_rag.evaluation.dataset import Dataset, DatasetDocument, GoldenLines, GoldenSpan, Part, Question
-from local_rag.evaluation.plots import new_figure, save_figure
 from local_rag.evaluation.ranking_metrics import (
     METRICS,
     by_question,
@@ -41,6 +40,7 @@ from local_rag.evaluation.ranking_metrics import (
     measure,
     paired_test,
 )
+from local_rag.evaluation.runs import new_figure, save_figure
 from local_rag.files import FileStamp
 from local_rag.indexing.changes import ScannedFile, compare_documents
 from local_rag.indexing.document_rows import document_rows

@@ -1,4 +1,4 @@
-"""Record the figures of every evaluation of a library, to show how they change over time."""
+"""Record the figures of every evaluation of a library, and draw them; nothing else needs matplotlib."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,24 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.errors import DatasetError
-from local_rag.evaluation.plots import new_figure, save_figure
+
+
+def new_figure(size: tuple[float, float]) -> Any:
+    """Return an empty figure of this size in inches; raise DatasetError if matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise DatasetError("--plot needs matplotlib; install it with `pip install matplotlib`.") from None
+    return Figure(figsize=size, layout="constrained")
+
+
+def save_figure(figure: Any, path: Path) -> None:
+    """Write a figure in the format of the file's suffix; raise DatasetError if that fails."""
+    try:
+        figure.savefig(path, dpi=150)
+    except (OSError, ValueError) as error:
+        raise DatasetError(f"The plot cannot be written to {path} ({error}); name a .png, .svg or .pdf file.") from None
+
 
 HISTORY_FILE = "evaluations.jsonl"
 

@@ -9,7 +9,7 @@ from local_rag.errors import LibraryError
 from local_rag.files import is_utf8
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.roots import Roots, require_no_library
-from local_rag.maintenance.republish import publish_paths
+from local_rag.maintenance.removal import publish_paths
 from local_rag.store.database import Store
 from local_rag.store.history import kept_history
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from local_rag.errors import LocalRagError
 from local_rag.library import Library
-from local_rag.maintenance.checks import CheckResult
-from local_rag.maintenance.examination import diagnose
+from local_rag.maintenance.checks import CheckResult, diagnose
 from local_rag.models.choice import chosen
 
 Check = Callable[[Library], Iterable[CheckResult]]

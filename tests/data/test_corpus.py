@@ -10,8 +10,8 @@ from typing import Any
 import pypdfium2
 from bs4 import BeautifulSoup
 
+from local_rag.evaluation.answer_figures import is_right, says_all
 from local_rag.evaluation.dataset import Question, load_dataset
-from local_rag.evaluation.judge import is_right, says_all
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "corpus"

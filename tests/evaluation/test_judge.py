@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from local_rag.evaluation.answer_figures import is_right, mistake_of, says_all
 from local_rag.evaluation.dataset import Question
-from local_rag.evaluation.judge import is_right, mistake_of, says_all
 
 
 def asking(*must_include: Any, **fields: Any) -> Question:

@@ -15,8 +15,7 @@ import pytest
 
 from local_rag.llama import probe
 from local_rag.maintenance import checks
-from local_rag.maintenance.checks import CheckResult
-from local_rag.maintenance.examination import missing_extras, open_ways
+from local_rag.maintenance.checks import CheckResult, missing_extras, open_ways
 from local_rag.models.registry import default_models_directory, resolve
 from tests.conftest import NEEDS_LLAMA, Run
 from tests.support.tiny_models import save_model

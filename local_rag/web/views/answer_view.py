@@ -7,7 +7,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from local_rag.answering.remarks import is_doubtful, place_of, remarks
-from local_rag.catalogue.file_states import SeenState
+from local_rag.catalogue.contents import SeenState
 from local_rag.display import display_path, found_headline, one_line, version_lines
 from local_rag.models.choice import chosen
 from local_rag.records import Answer, Found, Outcome, Passage, heading_path

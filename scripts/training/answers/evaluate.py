@@ -1,7 +1,8 @@
 """Let a model answer the held-out examples of `build` through llama.cpp, with an adapter or without.
 
-Counts right answers, refusals and wrong ones (by evaluation/judge.py, which is rough), and answers to what cannot be
-answered, for each source. The AUC is that of the log-probability of the refusal's first token at the first place.
+Counts right answers, refusals and wrong ones (by evaluation/answer_figures.py, which is rough), and answers to what
+cannot be answered, for each source. The AUC is that of the log-probability of the refusal's first token at the first
+place.
 """
 
 import json
@@ -14,8 +15,8 @@ from typing import Any
 
 import click
 
+from local_rag.evaluation.answer_figures import is_right
 from local_rag.evaluation.dataset import Question
-from local_rag.evaluation.judge import is_right
 from local_rag.llama.generator import Generator, Request
 from local_rag.llama.models_in_use import open_engine
 from local_rag.models.registry import load_registry
