@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "asking": ("AskOptions", "FilterFields", "Filters", "Turn"),
-    "catalogue.document_list": ("ListedDocument",),
+    "catalogue.contents": ("ListedDocument",),
     "catalogue.library_status": ("Status",),
     "conversation": ("Conversation",),
     "errors": (
