@@ -48,10 +48,7 @@ class PartWriter:
 
 
 def write_parts(
-    members: Iterable[tuple[str, int, str, Callable[[], Iterator[bytes]]]],
-    folder: Path,
-    name: str,
-    part_bytes: int,
+    members: Iterable[tuple[str, int, str, Callable[[], Iterator[bytes]]]], folder: Path, name: str, part_bytes: int
 ) -> dict[str, str]:
     """Write members (path, size, SHA-256, reader) as parts; return the parts' names and hashes.
 

@@ -9,15 +9,13 @@ from local_rag.errors import ClusterError
 
 _PORT = 6379
 # What a cluster may use; 100.64.0.0/10 is shared by the customers of one provider, or by the machines of an overlay.
-_PRIVATE = tuple(
-    map(
-        ipaddress.ip_network,
-        (
-            *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10"),
-            *("::1/128", "fc00::/7", "fe80::/10"),
-        ),
+_PRIVATE = [
+    ipaddress.ip_network(network)
+    for network in (
+        *("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "100.64.0.0/10"),
+        *("::1/128", "fc00::/7", "fe80::/10"),
     )
-)
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,13 +120,12 @@ def compare(store: Store, embedder: str, documents: Sequence[StoredDocument], au
                     spread = spreads[audience]
                     others = [one for one in spread if one.sha256 != document.sha256 and one not in alike]
                     distinction = _distinction(store, document, alike, others, terms)
-                similarities = {
-                    position: max((one.similarity for one in found), default=0.0) for position, found in near.items()
-                }
-                parts = [stored.chunk for stored in store.chunks(document.id)] if distinction.terms else []
-                needed = context_needs(
-                    parts, document.title, distinction.terms, [similarities.get(one.position, 0.0) for one in parts]
-                )
+                chunks_of = [stored.chunk for stored in store.chunks(document.id)] if distinction.terms else []
+                closest = [
+                    max((other.similarity for other in near.get(chunk.position, ())), default=0.0)
+                    for chunk in chunks_of
+                ]
+                needed = context_needs(chunks_of, document.title, distinction.terms, closest)
                 put_distinction(store, document.id, replace(distinction, needed=needed).as_json())
         yield start + len(some)
 
@@ -167,11 +166,11 @@ def _opening(store: Store, document: StoredDocument) -> str:
 
 def situate(store: Store, documents: Sequence[StoredDocument]) -> int:
     """Say of the chunks of compared documents what code can say, and which need a sentence; return of how many."""
-    said = 0
+    count = 0
     for start in range(0, len(documents), _TOGETHER):
         with store.transaction():
-            said += sum(_situate(store, document) for document in documents[start : start + _TOGETHER])
-    return said
+            count += sum(_situate(store, document) for document in documents[start : start + _TOGETHER])
+    return count
 
 
 def _situate(store: Store, document: StoredDocument) -> int:

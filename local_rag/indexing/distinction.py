@@ -151,9 +151,7 @@ def _name(run: list[str]) -> Iterator[tuple[str, int]]:
         yield year, _YEAR_WEIGHT
 
 
-def distinguishing_terms(
-    own: Terms, alike: Sequence[np.ndarray], others: Sequence[np.ndarray] = (), tuning: DistinctionTuning = TUNING
-) -> list[str]:
+def distinguishing_terms(own: Terms, alike: Sequence[np.ndarray], others: Sequence[np.ndarray] = ()) -> list[str]:
     """Return the names and years of a document that the fewest similar and other documents contain, in text order.
 
     The other documents are given as the numbers of their terms. A term may occur in at most half of either group. Words
@@ -166,7 +164,7 @@ def distinguishing_terms(
     rare = np.flatnonzero((near <= _MOST_COMMON * len(alike)) & (spread <= _MOST_COMMON * len(others)))
     weights = own.weights[rare]
     score = weights * np.log((1 + len(others)) / (1 + spread[rare]))
-    best = rare[np.lexsort((rare, -score, weights == _WORD_WEIGHT))][: tuning.terms]
+    best = rare[np.lexsort((rare, -score, weights == _WORD_WEIGHT))][: TUNING.terms]
     spellings = own.spellings.split("\n")
     return [spellings[number] for number in sorted(best)]
 
@@ -178,21 +176,17 @@ def _counted(numbers: np.ndarray, others: Sequence[np.ndarray]) -> np.ndarray:
     return counts
 
 
-def opening_of(text: str, characters: int = TUNING.opening) -> str:
+def opening_of(text: str) -> str:
     """Return the beginning of a document's first paragraph that is not a heading, cut between words."""
     for paragraph in re.split(r"\n[ \t]*\n", text[:_READ_CHARACTERS]):
         line = " ".join(paragraph.split())
         if line and not line.startswith("#"):
-            return line if len(line) <= characters else line[: characters + 1].rpartition(" ")[0]
+            return line if len(line) <= TUNING.opening else line[: TUNING.opening + 1].rpartition(" ")[0]
     return ""
 
 
 def context_needs(
-    chunks: Sequence[Chunk],
-    title: str,
-    terms: Sequence[str],
-    similarities: Sequence[float],
-    tuning: DistinctionTuning = TUNING,
+    chunks: Sequence[Chunk], title: str, terms: Sequence[str], similarities: Sequence[float]
 ) -> dict[int, float]:
     """Return the positions of the chunks that need a context, each with how much it needs it.
 
@@ -204,11 +198,11 @@ def context_needs(
     need = {}
     for chunk, similarity in zip(chunks, similarities, strict=True):
         known = f" {' '.join(keyword_tokens(f'{heading_path(title, chunk.headings)} {chunk.text}'))} "
-        said = sum(term in known for term in wanted) / len(wanted)
-        dangling = tuning.dangling if _DANGLING.match(chunk.text) else 0
-        need[chunk.position] = round(similarity - tuning.said * said + dangling, 3)
-    mistakable = {position: value for position, value in need.items() if value >= tuning.alike}
-    return need if len(mistakable) > tuning.majority * len(need) else mistakable
+        share = sum(term in known for term in wanted) / len(wanted)
+        dangling = TUNING.dangling if _DANGLING.match(chunk.text) else 0
+        need[chunk.position] = round(similarity - TUNING.said * share + dangling, 3)
+    mistakable = {position: value for position, value in need.items() if value >= TUNING.alike}
+    return need if len(mistakable) > TUNING.majority * len(need) else mistakable
 
 
 def needs(texts: Mapping[int, str], distinction: Distinction) -> dict[int, float]:

@@ -40,13 +40,7 @@ class Embedding:
     Apart from the contexts: a document whose contexts have changed is planned again.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        workers: Workers,
-        settings: Settings,
-        embed_model: InstalledModel,
-    ) -> None:
+    def __init__(self, store: Store, workers: Workers, settings: Settings, embed_model: InstalledModel) -> None:
         self._store, self._workers, self._settings, self._model = store, workers, settings, embed_model
         self._chunk_tokens = table_tokens(settings, embed_model)  # no chunk has more
         shaped = index_recipe(KEYWORDS, VECTORS)

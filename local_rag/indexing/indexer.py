@@ -254,20 +254,16 @@ class Indexer:
     def _put(self, read: Sequence[ReadFile], split_key: str) -> list[int]:
         """Store documents with their rows in one commit; return their ids."""
         with self._store.transaction():
+            keys = (_waiting(split_key) if file.document.waiting else split_key for file in read)
+            files = zip(read, keys, strict=True)
             ids = self._store.put_documents(
-                (
-                    one.document,
-                    one.chunks,
-                    (one.stamp, one.sha256, _waiting(split_key) if one.document.waiting else split_key),
-                )
-                for one in read
+                (file.document, file.chunks, (file.stamp, file.sha256, key)) for file, key in files
             )
             self._store.put_document_rows(
-                document_rows((key, one.document, one.chunks) for key, one in zip(ids, read, strict=True))
+                document_rows((key, file.document, file.chunks) for key, file in zip(ids, read, strict=True))
             )
             put_version_keys(
-                self._store,
-                ((key, *astuple(version_keys(one.document))) for key, one in zip(ids, read, strict=True)),
+                self._store, ((key, *astuple(version_keys(one.document))) for key, one in zip(ids, read, strict=True))
             )
         return ids
 
@@ -286,14 +282,8 @@ class Indexer:
             )
         tokenizer = self._embed_model.path / TOKENIZER_FILE
         folder = ocr_folder(self._store.folder) if self._ocr_engine() else None
-        return Splitting(
-            tokenizer,
-            most_tokens,
-            self._settings.overlap,
-            self._settings.chunker,
-            folder,
-            table_tokens(self._settings, self._embed_model),
-        )
+        settings, table = self._settings, table_tokens(self._settings, self._embed_model)
+        return Splitting(tokenizer, most_tokens, settings.overlap, settings.chunker, folder, table)
 
     @staticmethod
     def split_key(splitting: Splitting) -> str:
@@ -309,12 +299,9 @@ class Indexer:
         for key, reason in given_up.items():
             for path in documents_wanting(self._store, key):
                 reasons.setdefault(path, []).append(reason)
-        self.report.notes += [
-            Note(
-                Path(path), f"{len(several)} of its chunks were left out because they ended every worker ({several[0]})"
-            )
-            for path, several in reasons.items()
-        ]
+        for path, several in reasons.items():
+            text = f"{len(several)} of its chunks were left out because they ended every worker ({several[0]})"
+            self.report.notes.append(Note(Path(path), text))
 
     def _compare(self) -> list[StoredDocument]:
         """Compare new documents with all others, for which all need vectors; return those of which code said more."""

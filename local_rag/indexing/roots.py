@@ -52,11 +52,7 @@ class Roots:
     """The roots of one run: those given, and every known one below them."""
 
     def __init__(
-        self,
-        store: Store,
-        given: Iterable[Path],
-        documents: Mapping[str, StoredDocument],
-        disk: Disk = LOCAL_DISK,
+        self, store: Store, given: Iterable[Path], documents: Mapping[str, StoredDocument], disk: Disk = LOCAL_DISK
     ) -> None:
         asked, self._documents, self._disk = set(map(str, given)), documents, disk
         devices, self.mounts = {str(path): one for path, one in store.root_devices().items()}, store.mounts()

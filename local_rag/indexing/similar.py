@@ -15,14 +15,7 @@ from local_rag.keys import key_of
 from local_rag.retrieval.filters import document_filter, limits_key, outermost
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.people_file import limits_of_people
-from local_rag.store.vector_rows import (
-    GROUP,
-    GroupVectors,
-    documents_without_means,
-    group_vectors,
-    means_of,
-    put_means,
-)
+from local_rag.store.vector_rows import GROUP, GroupVectors, documents_without_means, group_vectors, means_of, put_means
 from local_rag.text.tokens import keyword_tokens
 
 _NEAREST_GROUPS = 16  # whose chunks are compared one by one

@@ -224,14 +224,7 @@ class Store:
         return str(self.value("SELECT kind FROM documents WHERE id = ?", document_id))
 
     def put_document(
-        self,
-        document: Document,
-        chunks: Sequence[Chunk],
-        *,
-        size: int,
-        modified_ns: int,
-        sha256: str,
-        split_key: str,
+        self, document: Document, chunks: Sequence[Chunk], *, size: int, modified_ns: int, sha256: str, split_key: str
     ) -> int:
         """Store a document with its chunks, superseding the one of the same path; return its id."""
         with self.transaction():

@@ -26,11 +26,7 @@ class Client:
     """Call Qdrant; `models` holds the records of its protocol. `access` says with which certificates."""
 
     def __init__(
-        self,
-        engine: Engine,
-        access: SearchEngineSettings = DIRECT,
-        *,
-        sleep: Callable[[float], None] = time.sleep,
+        self, engine: Engine, access: SearchEngineSettings = DIRECT, *, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self.engine, self.sleep = engine, sleep
         private_addresses(engine.host)

@@ -109,7 +109,6 @@ def exact_score(
     lengths: Sequence[int],
     written: Statistics,
     now: Statistics,
-    tuning: KeywordTuning = KEYWORDS,
 ) -> float:
     """Return the score under the averages of `now` of a chunk whose vector was `written` under others.
 
@@ -120,10 +119,10 @@ def exact_score(
         part = chunk.get(number, 0.0)
         if 0 < part < 1:
             around = number >> NUMBER_BITS
-            before, after = (one.around if around else one.own for one in (written, now))
-            against = damping(float(lengths[around]), before.average, tuning)
+            before, after = (counts.around if around else counts.own for counts in (written, now))
+            against = damping(float(lengths[around]), before.average, KEYWORDS)
             frequency = float(round(part * against / (1 - part)))
-            part = saturation(frequency, damping(float(lengths[around]), after.average, tuning))
+            part = saturation(frequency, damping(float(lengths[around]), after.average, KEYWORDS))
         score += weight * part
     return score
 
