@@ -101,9 +101,15 @@ class Engine:
         return live
 
 
-@pytest.fixture(
-    scope="module", params=["files", *(f"{kind} over {how}" for kind in ENGINES for how in ("http", "TLS"))]
-)
+# Encryption changes no rank, so the quick tests ask engines over http alone.
+_ENGINES_OVER = [
+    pytest.param(f"{kind} over {how}", marks=pytest.mark.slow if how == "TLS" else ())
+    for kind in ENGINES
+    for how in ("http", "TLS")
+]
+
+
+@pytest.fixture(scope="module", params=["files", *_ENGINES_OVER])
 def make(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Engine]]:
     """Return what makes the indexes of a new library in an engine."""
     kind, _, how = str(request.param).partition(" over ")

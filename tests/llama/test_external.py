@@ -218,13 +218,13 @@ def test_an_engine_tells_its_context_and_size(engine: Engine) -> None:
 
 
 def test_stopping_does_not_wait_for_the_engine(engine: Engine) -> None:
-    engine.slow = 5.0
+    engine.slow = 60.0
     generator, stop = opened(engine), threading.Event()
     threading.Timer(0.3, stop.set).start()
     started = time.perf_counter()
     with generator.stopping(stop.is_set), pytest.raises(StoppedError):
         said(generator)
-    assert time.perf_counter() - started < 3
+    assert time.perf_counter() - started < 30, "less than a word takes"
 
 
 def test_log_odds_without_either_word_are_not_a_number(engine: Engine) -> None:

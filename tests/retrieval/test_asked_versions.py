@@ -1,6 +1,6 @@
 """A question asks for the newest version of a document, unless it names another one or compares them."""
 
-from time import perf_counter
+from time import process_time
 
 import pytest
 
@@ -79,6 +79,6 @@ def test_a_year_that_the_newest_version_speaks_of_is_not_that_of_a_version() -> 
     "words", ["old " * 20_000, "what did " * 20_000, "1 march " * 20_000, "how has " * 20_000, "v1." * 30_000]
 )
 def test_a_long_question_is_read_in_linear_time(words: str) -> None:
-    started = perf_counter()
+    started = process_time()
     assert ids(words, CONTRACTS)
-    assert perf_counter() - started < 1
+    assert process_time() - started < 10, "the square of the length would take minutes"

@@ -294,7 +294,7 @@ def test_nobody_waits_while_models_are_freed(folder: Path) -> None:
         waiting = search(opened, "boat")
         waiting.stop()
         opened.wake()
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 25, "less than the models take to be freed"
         freed.set()
 
 

@@ -56,4 +56,4 @@ def test_a_question_is_read_at_once(pump: str) -> None:
     asks_for(question)
     gives("number", ["It has 5 months."], question)
     question_names(question, ["It has 5 months."])
-    assert time.process_time() - begun < 0.5
+    assert time.process_time() - begun < 5, "the square of the length would take minutes"
