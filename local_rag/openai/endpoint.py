@@ -14,6 +14,7 @@ from local_rag.asking import EVERYTHING, AskOptions, Filters
 from local_rag.conversation import reply_to_greeting
 from local_rag.display import Name, one_line, passage_as_dict, printable_json
 from local_rag.errors import LocalRagError, MissingError
+from local_rag.files import is_utf8
 from local_rag.openai.chat_requests import ChatRequest, read_request
 from local_rag.openai.open_webui import reply_to_client_task
 from local_rag.records import Answer, Written
@@ -164,6 +165,8 @@ class Completion:
     def _own_reply(self) -> Answer | None:
         """Return the reply of the code to a client's task or a greeting, None to what a user asks."""
         question = self._asked.question
+        if not is_utf8(question):
+            return None  # what it is asked with refuses it
         reply = reply_to_client_task(question) or reply_to_greeting(question)
         return Answer(question, reply, "answered") if reply else None
 

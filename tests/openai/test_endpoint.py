@@ -169,6 +169,7 @@ def test_the_last_question_goes_on_the_conversation(folder: Path) -> None:
         (b'{"messages": [{"role": "user", "content": " "}]}', "The question is empty"),
         (b'{"messages": [{"role": "user", "content": {"a": 1}}]}', "The question is empty"),
         (b'{"messages": [{"role": "user", "content": "\\ud800"}]}', "not UTF-8"),
+        (b'{"messages": [{"role": "user", "content": "### Task:\\nGenerate a title \\ud800"}]}', "not UTF-8"),
         (json.dumps({"messages": [{"role": "user", "content": "x" * 5000}]}).encode(), "ask in fewer words"),
     ],
     ids=lambda value: str(value)[:40],
