@@ -1,4 +1,4 @@
-"""What a question is asked with: its filters, its options, the turns before it, and the person who asks."""
+"""What a question is asked with: filters, options, the turns before it and the person; and what is kept of it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from datetime import date
 from typing import Literal, TypedDict
 
 from local_rag.errors import QuestionError, require_known
+from local_rag.records import Answer
 
 MAX_QUESTION = 4000  # characters
 
@@ -149,3 +150,45 @@ class Turn:
 
     question: str
     answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTurn:
+    """A question and its answer with what was read for it, of the `found` passages; `opens` begins a new subject."""
+
+    id: int
+    asked: str
+    question: str
+    answer: Answer
+    found: int
+    opens: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KeptConversation:
+    """A conversation: its id, its start (local time), its title or first question, and its number of questions."""
+
+    id: str
+    started: str
+    title: str
+    turns: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeptList:
+    """The questions of a file, those of them that are answered, and how they are asked; `started` is local time."""
+
+    id: str
+    started: str
+    name: str
+    questions: tuple[str, ...]
+    answered: frozenset[str]
+    options: AskOptions
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOfQuestions:
+    """How many conversations and cached answers a history holds."""
+
+    conversations: int = 0
+    answers: int = 0

@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
+from local_rag.asking import DEFAULT_OPTIONS, AskOptions, KeptConversation, KeptTurn, Turn
 from local_rag.records import Answer, Citation, Passage, Written
-from local_rag.store.history import History, KeptConversation, KeptTurn
+from local_rag.store.history import History
 
 _GREETING = "Hello. Ask something that the documents may answer."
 _THANKS = "You are welcome."

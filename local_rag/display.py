@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from local_rag.records import Answer, Found, Passage, Provenance, VersionValue, heading_path
+from local_rag.records import Answer, Found, Passage, Provenance, Stage, VersionValue, heading_path
 
 # C0 (except tab and newline), DEL and C1 can move the cursor or change colours; bidirectional controls reorder text;
 # lone surrogates, from file names that are not UTF-8, cannot be printed.
@@ -21,6 +21,18 @@ _CELL_START = r"((?:\A|[,;|\t\r\n])(?:[^\S\t\r\n]|\")*+)"
 _FORMULA = re.compile(_CELL_START + "(?='*[=+@\uff0b\uff0d\uff1d\uff20-])")
 _MARKED_FORMULA = re.compile(_CELL_START + "'(?='*[=+@\uff0b\uff0d\uff1d\uff20-])")
 Name = Callable[[Path | str], str]
+STAGES: dict[Stage, str] = {
+    "read": "Reading",
+    "compare": "Comparing documents",
+    "contextualize": "Writing contexts",
+    "embed": "Embedding",
+    "publish": "Publishing",
+    "ask": "Asking",
+    "answer": "Answering",
+    "draft": "Drafting",
+    "check": "Checking",
+    "find": "Examining",
+}
 _SNIPPET_CHARACTERS = 320
 _CHANCE = 0.05
 

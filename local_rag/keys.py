@@ -4,6 +4,11 @@ import hashlib
 import json
 
 
+def token_hash(token: str) -> str:
+    """Return the hash of a token, which is kept in place of it."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def key_of(*values: object) -> str:
     """Return a key that changes with any of the values; a number among them stands for code that may change.
 

@@ -15,7 +15,7 @@ from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
 from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import shown_of
-from local_rag.asking import EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
+from local_rag.asking import EVERYTHING, AskOptions, FilterFields, Filters, KeptOfQuestions, Turn, as_filters
 from local_rag.catalogue.contents import FileStates
 from local_rag.cluster.on_request import indexes_of, network_of, workers_of
 from local_rag.conversation import Conversation
@@ -59,8 +59,9 @@ from local_rag.store.connect import remembered
 from local_rag.store.counts import is_unfinished
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.erasing import erasing, include, order_erasing, ordered_erasures
-from local_rag.store.history import History, KeptOfQuestions, kept_history
+from local_rag.store.history import History, kept_history
 from local_rag.store.lock import library_lock, locked_store
+from local_rag.store.people_file import People
 from local_rag.store.storage_errors import storage_errors
 from local_rag.view import OnProgress, Shared, View, ignore
 
@@ -106,6 +107,7 @@ class Library(View):
         generations = Generations(place)
         self._flags: dict[str, Any] = {**settings}
         self._parts = parts
+        self.people = People(place)  # who may use the library where it is served
         resolved = resolve_settings(place, remembered(place, generations), **settings)
         if sealed:
             open_engine_relay(resolved)

@@ -90,7 +90,9 @@ def command(
         elif event == "token":
             write(from_plain(Written, value))
 
-    if served := ask_server(library, settings, {"do": "ask", "question": question, "options": options}, on_event):
+    if served := ask_server(
+        library, settings, {"do": "ask", "question": question, "options": options}, on_event=on_event
+    ):
         answer, changed = from_plain(Answer, served["found"]["answer"]), served["found"].get("changed", ())
         if verbose:
             again = " The answer was given before." if served["found"]["again"] else ""

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from local_rag.asking import AskOptions
+from local_rag.asking import AskOptions, KeptConversation
 from local_rag.cli.answer_output import AnswerText, print_below
 from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option, open_library
 from local_rag.cli.search import passage_as_text
@@ -17,7 +17,6 @@ from local_rag.display import answer_as_dict, display_path, one_line, printable,
 from local_rag.errors import LocalRagError, MissingError
 from local_rag.files import permissions_of_regular, write_whole
 from local_rag.library import Library
-from local_rag.store.history import KeptConversation
 
 _HELP = """\
 /sources         show the passages read for the last answer

@@ -3,21 +3,9 @@
 import sys
 import time
 
-from local_rag.display import printable
-from local_rag.records import Progress, Stage
+from local_rag.display import STAGES, printable
+from local_rag.records import Progress
 
-_NAMES: dict[Stage, str] = {
-    "read": "Reading",
-    "compare": "Comparing documents",
-    "contextualize": "Writing contexts",
-    "embed": "Embedding",
-    "publish": "Publishing",
-    "ask": "Asking",
-    "answer": "Answering",
-    "draft": "Drafting",
-    "check": "Checking",
-    "find": "Examining",
-}
 _LINE_SECONDS = 30.0
 
 
@@ -60,7 +48,7 @@ class IndexProgress:
     def __call__(self, progress: Progress) -> None:
         """Show one step."""
         detail = printable(progress.detail).replace("\n", " ")
-        name = _NAMES[progress.stage]
+        name = STAGES[progress.stage]
         self._bar.start()
         begins = progress.stage != self._stage or progress.done == 0
         if begins:

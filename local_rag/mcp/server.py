@@ -26,7 +26,7 @@ from local_rag.mcp.token_budget import as_text
 from local_rag.mcp.tools import HANDLERS
 from local_rag.serving.http import caller_of, person_of
 from local_rag.serving.requests import Caller
-from local_rag.serving.service import LibraryService
+from local_rag.serving.service import Service
 from local_rag.view import View
 
 NAME = "local-rag"
@@ -34,7 +34,7 @@ _ROUTE = "/mcp"
 _WAKE_SECONDS = 0.1
 
 
-def make_server(service: LibraryService, instructions: str, *, with_ask: bool = False) -> Server[Any]:
+def make_server(service: Service, instructions: str, *, with_ask: bool = False) -> Server[Any]:
     """Return a server of the tools."""
     tools = [types.Tool.model_validate(tool) for tool in listed_tools(with_ask=with_ask)]
     names = {tool.name for tool in tools}
@@ -73,7 +73,7 @@ def make_server(service: LibraryService, instructions: str, *, with_ask: bool = 
 
 
 def http_interface(
-    service: LibraryService, *, with_ask: bool = False, fresh_seconds: float = 5.0
+    service: Service, *, with_ask: bool = False, fresh_seconds: float = 5.0
 ) -> tuple[list[BaseRoute], Callable[[], Any]]:
     """Return the route of the protocol over HTTP, and what must be entered while it is served.
 

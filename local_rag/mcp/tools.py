@@ -42,7 +42,7 @@ from local_rag.retrieval.searcher import Trace
 from local_rag.serving.answer_markdown import answer_as_markdown
 from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, FindRequest, SearchRequest
-from local_rag.serving.service import LibraryService
+from local_rag.serving.service import Service
 from local_rag.view import View
 
 _PAGE = 25  # documents
@@ -52,7 +52,7 @@ _CHANGED = ("changed", "missing")
 _ID = re.compile(r"(passage|document)-([0-9]{1,18})")
 
 
-async def search(service: LibraryService, asked: SearchArguments, caller: Caller) -> SearchResults:
+async def search(service: Service, asked: SearchArguments, caller: Caller) -> SearchResults:
     """Find passages; by keywords alone while the models are loading or if they are missing."""
     filters = Filters.parse(
         within=_several(asked.within),
@@ -80,7 +80,7 @@ async def search(service: LibraryService, asked: SearchArguments, caller: Caller
     return await service.aside(lambda: _results(library, passages, dense, note))
 
 
-async def _patiently(service: LibraryService, job: Job[Trace]) -> Trace | None:
+async def _patiently(service: Service, job: Job[Trace]) -> Trace | None:
     """Wait for a search; stop it and return None if its models are not loaded after a while."""
     outcome = asyncio.ensure_future(job.outcome())
     try:
@@ -112,7 +112,7 @@ def _results(library: View, passages: Sequence[Passage], dense: Dense, note: str
     return fit_passages(found, dense, note)
 
 
-async def find(service: LibraryService, asked: FindArguments, caller: Caller) -> FindResults:
+async def find(service: Service, asked: FindArguments, caller: Caller) -> FindResults:
     """Count or list all documents."""
     filters = Filters.parse(within=_several(asked.within), types=_several(asked.types))
     found = await service.find(FindRequest(question=asked.question, filters=filters), caller).outcome()
@@ -140,7 +140,7 @@ def _document_id(location: Location) -> str:
     return f"document-{location.document}" if location.document is not None else ""
 
 
-async def fetch(service: LibraryService, asked: FetchArguments, caller: Caller) -> Fetched:
+async def fetch(service: Service, asked: FetchArguments, caller: Caller) -> Fetched:
     """Return as much of a text, from an offset on, as fits into a result."""
     return await service.aside(lambda: _fetch(service.library_for(caller.person), asked))
 
@@ -196,7 +196,7 @@ def _named(library: View, asked: FetchArguments) -> tuple[WholeDocument, Sequenc
     return document, document.passages[max(0, position - asked.around) : position + asked.around + 1]
 
 
-async def list_documents(service: LibraryService, asked: ListArguments, caller: Caller) -> DocumentPage:
+async def list_documents(service: Service, asked: ListArguments, caller: Caller) -> DocumentPage:
     """Return a page of the documents, by path."""
     return await service.aside(lambda: _list(service.library_for(caller.person), asked))
 
@@ -227,7 +227,7 @@ def _list(library: View, asked: ListArguments) -> DocumentPage:
         shown -= 1
 
 
-async def status(service: LibraryService, _asked: StatusArguments, caller: Caller) -> LibraryStatus:
+async def status(service: Service, _asked: StatusArguments, caller: Caller) -> LibraryStatus:
     """Return what the library holds and what is out of date."""
     found = await service.aside(service.library_for(caller.person).status)
     loading, problem = await service.aside(lambda: (service.loading, service.problem))
@@ -246,7 +246,7 @@ async def status(service: LibraryService, _asked: StatusArguments, caller: Calle
     )
 
 
-async def ask(service: LibraryService, asked: AskArguments, caller: Caller) -> Answered:
+async def ask(service: Service, asked: AskArguments, caller: Caller) -> Answered:
     """Answer a question with the library's own model."""
     found = await service.ask(AskRequest(question=asked.question), caller).outcome()
     answer = found.answer
@@ -263,7 +263,7 @@ async def ask(service: LibraryService, asked: AskArguments, caller: Caller) -> A
     )
 
 
-Handler = Callable[[LibraryService, Any, Caller], Awaitable[BaseModel]]
+Handler = Callable[[Service, Any, Caller], Awaitable[BaseModel]]
 HANDLERS: Mapping[str, Handler] = {
     "search": search,
     "find": find,

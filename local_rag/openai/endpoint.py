@@ -22,7 +22,7 @@ from local_rag.serving.answer_markdown import AnswerPieces, answer_as_markdown
 from local_rag.serving.http import EventStream, caller_of, status_of, unless_gone
 from local_rag.serving.job import Failure, Job, Ping, Result, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
-from local_rag.serving.service import LibraryService
+from local_rag.serving.service import Service
 
 IGNORED_HEADER = "x-local-rag-ignored"
 _COMPLETIONS = "/v1/chat/completions"
@@ -35,7 +35,7 @@ class UnknownModelError(MissingError):
 
 
 def chat_interface(
-    service: LibraryService,
+    service: Service,
 ) -> tuple[list[BaseRoute], Callable[[], AbstractAsyncContextManager[None]]]:
     """Return the routes; nothing must be entered while they are served."""
     started = int(time.time())
@@ -98,7 +98,7 @@ class Completion:
 
     def __init__(
         self,
-        service: LibraryService,
+        service: Service,
         asked: ChatRequest,
         caller: Caller,
         name: Name = str,

@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from local_rag.answering.remarks import remarks, sources_of
 from local_rag.display import Name, csv_cell, csv_text, display_path, printable, printable_json
@@ -53,7 +52,7 @@ class AnswerFile:
             data = self.path.read_bytes() if self._stamp else b""
             if self._stamp and not os.access(self.path, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-            self._form: _Form = form(data, display_path)
+            self._form = form(data, display_path)
         except OSError as error:
             raise self._unwritable(error) from None
         except _OtherFileError:
@@ -107,20 +106,6 @@ class AnswerFile:
 
 class _OtherFileError(Exception):
     """The file holds something else than answers."""
-
-
-class _Form(Protocol):
-    """The form of a file of answers, made from its content."""
-
-    @property
-    def rows(self) -> Sequence[tuple[str, str]]:
-        """Return the questions of that content with their outcomes."""
-
-    def add(self, answer: Answer) -> None:
-        """Add an answer."""
-
-    def data(self) -> bytes:
-        """Return the content."""
 
 
 class _Lines:
@@ -225,8 +210,8 @@ def json_line(answer: Answer, name: Name = display_path) -> str:
     """Return an answer as a line of JSON."""
     quotes = [{"text": quote.text, "citation": quote.citation} for quote in answer.quotes]
     sources = [
-        {"number": one.number, "location": name(one.passage.location), "title": one.passage.title}
-        for one in answer.citations
+        {"number": cited.number, "location": name(cited.passage.location), "title": cited.passage.title}
+        for cited in answer.citations
     ]
     texts = (answer.question, answer.outcome, answer.text)
     values = (*texts, quotes, sources, *_numbers(answer), remarks(answer, name))
@@ -249,7 +234,7 @@ def _values(answer: Answer, name: Name) -> list[str | float | None]:
     """Return what the columns of a table say of an answer."""
     quotes = "\n".join(f"[{quote.citation}] {quote.text}" for quote in answer.quotes)
     cited = sources_of(answer, name) if answer.citations else ()
-    sources = "\n".join(f"[{one.number}] {one.place}" for one in cited)
+    sources = "\n".join(f"[{source.number}] {source.place}" for source in cited)
     texts = (answer.question, answer.outcome, answer.text, quotes, sources)
     return [*map(printable, texts), *_numbers(answer), "\n".join(remarks(answer, name))]
 

@@ -1,7 +1,7 @@
 """Answer a question with an open library: from the cache if it holds the answer, and within a conversation or not."""
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 
 from local_rag.answering.code_key import answer_recipe
 from local_rag.asking import AskOptions, Turn
@@ -13,16 +13,15 @@ from local_rag.models.choice import calibration_of, chosen, find
 from local_rag.records import Answer, Passage, Written
 from local_rag.serialization import to_line
 from local_rag.serving.job import Job, PassagesFound
+from local_rag.serving.open_history import OpenHistory
 from local_rag.serving.requests import AskRequest, ServedAnswer
 from local_rag.store.connect import remembered_settings
 from local_rag.store.history import History
 from local_rag.view import View
 
-OpenHistory = Callable[[], AbstractContextManager[History]]
-
 
 def answer(
-    library: View, job: Job[ServedAnswer], request: AskRequest, open_history: OpenHistory, *, cached: bool
+    library: View, job: Job[ServedAnswer], request: AskRequest, open_history: Callable[[], OpenHistory], *, cached: bool
 ) -> ServedAnswer:
     """Answer a question and tell the job the passages once they are found and the text as it is written.
 

@@ -14,14 +14,12 @@ from local_rag.asking import Person, PersonRole
 from local_rag.errors import BusyError, ForbiddenError, LocalRagError, MissingError, QuestionError, StoppedError
 from local_rag.serving.job import Job
 from local_rag.serving.requests import Caller
-from local_rag.serving.service import LibraryService
+from local_rag.serving.service import Service
 
 T = TypeVar("T")
 _PERSON = "local_rag.person"  # in the scope of a request
 # An interface beside the page: its routes, and what is entered while they are served.
-Interface: TypeAlias = Callable[
-    [LibraryService], tuple[Sequence[BaseRoute], Callable[[], AbstractAsyncContextManager[None]]]
-]
+Interface: TypeAlias = Callable[[Service], tuple[Sequence[BaseRoute], Callable[[], AbstractAsyncContextManager[None]]]]
 
 
 class LateBodyError(LocalRagError):
@@ -123,8 +121,8 @@ class EventStream(Response):
     """Send the events of a job until they end or the client has gone, which stops the job."""
 
     def __init__(self, job: Job[Any], events: AsyncGenerator[bytes], headers: Mapping[str, str] | None = None) -> None:
-        said = {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
-        super().__init__(headers=said | dict(headers or {}))
+        own = {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no"}
+        super().__init__(headers=own | dict(headers or {}))
         del self.headers["content-length"]
         self._job, self._events = job, events
 

@@ -1,5 +1,6 @@
 """What a server has done and how long it took, in the text format of Prometheus; no word of a question is in it."""
 
+import itertools
 import statistics
 import threading
 from collections import Counter, defaultdict, deque
@@ -57,20 +58,18 @@ class Metrics:
 
     def _ended(self, result: Future[Any], seconds: float) -> None:
         error = result.exception()
-        found = None if error else result.result()
-        if isinstance(found, ServedAnswer):
-            again = "yes" if found.again else "no"
-            self.count("local_rag_questions_total", outcome=found.answer.outcome, again=again)
-            worked = 0.0 if found.again else found.answer.seconds
+        value = None if error else result.result()
+        if isinstance(value, ServedAnswer):
+            self.count("local_rag_questions_total", outcome=value.answer.outcome, again="yes" if value.again else "no")
+            worked = 0.0 if value.again else value.answer.seconds
             self._note({"question, in all": seconds, "waiting in the queue": max(0.0, seconds - worked)})
-            if not found.again:
-                self._note({"searching and answering": worked})
+            self._note({} if value.again else {"searching and answering": worked})
             with self._lock:
                 self._seconds += seconds
                 self._questions[next((bound for bound in _BUCKETS if seconds <= bound), float("inf"))] += 1
-        elif isinstance(found, Trace):
+        elif isinstance(value, Trace):
             self.count("local_rag_searches_total", outcome="done")
-            self._note({"search, in all": seconds} | {f"search: {name}": took for name, took in found.seconds.items()})
+            self._note({"search, in all": seconds} | {f"search: {name}": took for name, took in value.seconds.items()})
         else:
             outcome = "stopped" if isinstance(error, StoppedError) else "failed"
             self.count("local_rag_jobs_ended_early_total", outcome=outcome)
@@ -84,29 +83,27 @@ class Metrics:
         """Return how long the last jobs took, the slowest stage first."""
         with self._lock:
             last = {stage: list(took) for stage, took in self._last.items()}
-        found = [Duration(name, len(took), statistics.median(took), max(took)) for name, took in last.items()]
-        return sorted(found, key=lambda one: -one.median)
+        durations = [Duration(name, len(took), statistics.median(took), max(took)) for name, took in last.items()]
+        return sorted(durations, key=lambda duration: -duration.median)
 
     def text(self, gauges: Mapping[str, float]) -> str:
         """Return all counts, and some values of this moment, in the text format of Prometheus."""
         with self._lock:
             counts, questions, seconds = dict(self._counts), Counter(self._questions), self._seconds
         lines = [line for name, value in gauges.items() for line in (f"# TYPE {name} gauge", f"{name} {value:g}")]
-        for name in sorted({name for name, _ in counts}):
-            lines += [f"# HELP {name} {_HELP[name]}"] if name in _HELP else []
-            lines.append(f"# TYPE {name} counter")
-            lines += [
-                f"{name}{_shown(labels)} {count}" for (one, labels), count in sorted(counts.items()) if one == name
-            ]
-        name = "local_rag_question_seconds"
-        lines += [f"# HELP {name} {_HELP[name]}", f"# TYPE {name} histogram"]
-        below = 0
-        for bound in _BUCKETS:
-            below += questions[bound]
+        for name, group in itertools.groupby(sorted(counts.items()), lambda item: item[0][0]):
+            lines += _head(name, "counter")
+            lines += [f"{name}{_shown(labels)} {count}" for (_, labels), count in group]
+        name, total = "local_rag_question_seconds", questions.total()
+        lines += _head(name, "histogram")
+        for bound, below in zip(_BUCKETS, itertools.accumulate(questions[bound] for bound in _BUCKETS), strict=True):
             lines.append(f'{name}_bucket{{le="{bound:g}"}} {below}')
-        total = questions.total()
         lines += [f'{name}_bucket{{le="+Inf"}} {total}', f"{name}_sum {seconds:.3f}", f"{name}_count {total}"]
         return "\n".join(lines) + "\n"
+
+
+def _head(name: str, kind: str) -> list[str]:
+    return [*([f"# HELP {name} {_HELP[name]}"] if name in _HELP else []), f"# TYPE {name} {kind}"]
 
 
 def _shown(labels: Labels) -> str:

@@ -1,13 +1,15 @@
 """The conversations of a library that stays open, also where none may be kept."""
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from typing import TypeAlias
 
+from local_rag.asking import KeptOfQuestions
 from local_rag.errors import LibraryError
 from local_rag.library import Library
-from local_rag.store.history import History, KeptList, KeptOfQuestions, KeptTurn
+from local_rag.store.history import History
 
-__all__ = ["Conversations", "History", "KeptList", "KeptOfQuestions", "KeptTurn"]
+OpenHistory: TypeAlias = AbstractContextManager[History]
 
 
 class Conversations:

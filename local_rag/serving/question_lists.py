@@ -8,14 +8,12 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from local_rag.asking import Person
 from local_rag.errors import BusyError, LocalRagError, QuestionError
 from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
-from local_rag.serving.service import WorkerService
+from local_rag.serving.service import Service
 
 _BUSY_SECONDS = 1.0
 _MOST_RUNNING, _MOST_ENDED = 20, 200
@@ -49,10 +47,10 @@ class _Run:
 
 
 class QuestionLists:
-    """Answer lists of one library until it is closed; `present` returns a person as it is now, None if it is gone."""
+    """Answer lists of one library until it is closed."""
 
-    def __init__(self, service: WorkerService, present: Callable[[Person], Person | None]) -> None:
-        self._service, self._present = service, present
+    def __init__(self, service: Service) -> None:
+        self._service = service
         self._changed = threading.Condition()
         self._waiting = deque[_Run]()
         self._runs = dict[str, _Run]()  # the last one of each list
@@ -136,12 +134,12 @@ class QuestionLists:
 
     def _answer_one(self, run: _Run) -> bool:
         """Answer the next question of a list; return whether there may be more."""
-        person = self._present(run.caller.person)
+        person = self._service.library.people.present(run.caller.person)
         if person is None:
             return False
         with self._service.history(person.id) as history:
             kept, epoch = history.question_list(run.id), history.epoch()
-        waiting = (one for one in kept.questions if one not in kept.answered and one not in run.failed)
+        waiting = (text for text in kept.questions if text not in kept.answered and text not in run.failed)
         if (question := next(waiting, None)) is None:
             return False
         with self._changed:
@@ -156,9 +154,9 @@ class QuestionLists:
             return True
         with self._service.history(person.id) as history:
             run.done += 1
-            return history.add(run.id, answer, epoch=epoch, opens=True) is not None or self._is_kept(run, person)
+            return history.add(run.id, answer, epoch=epoch, opens=True) is not None or self._is_kept(run)
 
-    def _is_kept(self, run: _Run, person: Person) -> bool:
+    def _is_kept(self, run: _Run) -> bool:
         """Return whether a list is still there: while a question was answered, a document may have been erased."""
-        with self._service.history(person.id) as history:
+        with self._service.history(run.caller.person.id) as history:
             return history.holds(run.id)

@@ -1,21 +1,22 @@
 """A library that stays open, as the interfaces ask it: in a worker of this process, or through a running server."""
 
+import json
+import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from local_rag.asking import Person
 from local_rag.display import one_line
 from local_rag.errors import LocalRagError
-from local_rag.files import DEFAULT_FOLDER
+from local_rag.files import AUDIT_FILE, DEFAULT_FOLDER
 from local_rag.library import Library
 from local_rag.records import Answer, Correction, Found, Passage
 from local_rag.retrieval.searcher import Trace
 from local_rag.serialization import from_plain
-from local_rag.serving.admitted_people import People
-from local_rag.serving.audit import audit
 from local_rag.serving.cached_answers import answer
 from local_rag.serving.job import Job
 from local_rag.serving.metrics import Metrics
@@ -27,52 +28,9 @@ from local_rag.view import View
 
 T = TypeVar("T")
 
-# Sends a request to a running server of the library and returns its reply, None if there is none; gets each event, and
-# leaves the server once the last function says so.
-AskServer = Callable[[Mapping[str, Any], Callable[[str, Any], None], Callable[[], bool]], dict[str, Any] | None]
-
-
-class LibraryService(Protocol):
-    """What an interface may ask: a library whose models stay loaded, for one job after another."""
-
-    aside: Threads  # for all that reads the library, a disk or much text
-
-    @property
-    def name(self) -> str:
-        """Return the name of the library."""
-
-    def library_for(self, person: Person) -> View:
-        """Return the library as a person may see it."""
-
-    @property
-    def loading(self) -> bool:
-        """Whether a search would wait for models that are still to be loaded."""
-
-    @property
-    def problem(self) -> str:
-        """Why the models that search cannot be loaded, empty if they can."""
-
-    @property
-    def patience(self) -> float:
-        """How many seconds a search may wait for models before keywords alone answer it."""
-
-    def wake(self) -> None:
-        """Load the models in the background, unless they are loaded."""
-
-    def record(self, question: str, caller: Caller) -> None:
-        """Write a question that needs no job into the audit log; the jobs of `search` and `ask` write theirs."""
-
-    def search(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
-        """Queue a search."""
-
-    def read_ahead(self, request: SearchRequest, caller: Caller) -> None:
-        """Let the model read what a search has found, until somebody asks for anything: a question may follow."""
-
-    def find(self, request: FindRequest, caller: Caller) -> Job[Found]:
-        """Queue a search of all documents, at most as long as `ask` may take for one."""
-
-    def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
-        """Queue a question."""
+# Sends a request to a running server of the library and returns its reply, None if there is none; it leaves the server
+# once the function says so.
+AskServer = Callable[[Mapping[str, Any], Callable[[], bool]], dict[str, Any] | None]
 
 
 def name_of(folder: Path) -> str:
@@ -80,8 +38,12 @@ def name_of(folder: Path) -> str:
     return one_line((folder.parent if folder.name == DEFAULT_FOLDER.name else folder).name) or "library"
 
 
-class WorkerService:
-    """Serve a library with a worker of this process."""
+class Service:
+    """Serve a library, whose models stay loaded, with a worker of this process.
+
+    What reads the library, a disk or much text is done `aside`. A search may wait `patience` seconds for models before
+    keywords alone answer it.
+    """
 
     caches_answers = True
     patience = 10.0
@@ -90,7 +52,6 @@ class WorkerService:
         self._name = name
         self.worker, self.aside, self.metrics = worker, Threads(), Metrics()
         self.history = Conversations(lambda: worker.library)
-        self.people = People(lambda: worker.library.folder)
 
     @property
     def library(self) -> Library:
@@ -108,12 +69,12 @@ class WorkerService:
 
     @property
     def loading(self) -> bool:
-        """Whether a search would wait for models."""
+        """Whether a search would wait for models that are still to be loaded."""
         return self.worker.loading
 
     @property
     def problem(self) -> str:
-        """Why the models that search cannot be loaded."""
+        """Why the models that search cannot be loaded, empty if they can."""
         return "" if self.worker.loaded else self.worker.problem
 
     def wake(self) -> None:
@@ -121,26 +82,58 @@ class WorkerService:
         self.worker.wake()
 
     def record(self, question: str, caller: Caller) -> None:
-        """Write a question into the audit log if the setting asks for it."""
-        self._audit(self.worker.current_library(), {"question": question}, caller)
+        """Write a question that needs no job into the audit log; the jobs write theirs."""
+        self._audit(self.worker.current_library(), caller, question=question)
 
     def record_change(self, change: str, paths: Sequence[Path], caller: Caller) -> None:
         """Write who changes which documents into the audit log if the setting asks for it."""
-        self._audit(self.worker.current_library(), {"change": change, "paths": [str(path) for path in paths]}, caller)
-
-    def _audit(self, library: Library, said: Mapping[str, object], caller: Caller) -> None:
-        audit(library, said, caller)
+        self._audit(self.worker.current_library(), caller, change=change, paths=[str(path) for path in paths])
 
     def search(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
         """Queue a search."""
-        return self._submit(self._search_job(request, caller))
+
+        def work(library: Library, job: Job[Trace]) -> Trace:
+            self._audit(library, caller, question=request.question)
+            usual = library.settings.all_candidates if request.every else library.settings.passages
+            return library.seen_by(caller.person.limits).trace(
+                request.question,
+                top=min(request.top or usual, MAX_TOP),
+                rerank=request.options.rerank,
+                filters=request.options.filters,
+                every=request.every,
+                min_score=request.min_score,
+                check=job.check,
+            )
+
+        return self._submit(work, caller, lambda job: self._forward_search(job, request))
+
+    def find(self, request: FindRequest, caller: Caller) -> Job[Found]:
+        """Queue a search of all documents, at most as long as `ask` may take for one."""
+
+        def work(library: Library, job: Job[Found]) -> Found:
+            self._audit(library, caller, question=request.question)
+            seen, most = library.seen_by(caller.person.limits), library.settings.find_passages
+            return seen.find(request.question, filters=request.filters, most=most, stop=job.ended)
+
+        return self._submit(work, caller)
 
     def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
         """Queue a question."""
-        return self._submit(self._ask_job(request, caller))
+        person = caller.person
+        # An answer given again would tell whether anything has changed, of which a part may show nothing.
+        cached = self.caches_answers and not person.limits
+
+        def work(library: Library, job: Job[ServedAnswer]) -> ServedAnswer:
+            self._audit(library, caller, question=request.question)
+            return answer(library.seen_by(person.limits), job, request, partial(self.history, person.id), cached=cached)
+
+        return self._submit(work, caller, lambda job: self._forward_question(job, request))
 
     def read_ahead(self, request: SearchRequest, caller: Caller) -> None:
-        """Let the model read what a search has found, until a job of this library waits; others would not be seen."""
+        """Let the model read what a search has found, until a job of this library waits: a question may follow.
+
+        Jobs of other libraries would not be seen, so nothing is read where they wait for this one.
+        """
         worker, limits = self.worker, caller.person.limits
 
         def work(library: Library, job: Job[None]) -> None:
@@ -153,58 +146,54 @@ class WorkerService:
             with suppress(LocalRagError):  # of which the answer tells
                 worker.submit(Job(work))
 
-    def _submit(self, job: Job[T]) -> Job[T]:
+    def _submit(
+        self,
+        work: Callable[[Library, Job[T]], T],
+        caller: Caller,
+        forward: Callable[[Job[T]], T | None] = lambda _job: None,
+    ) -> Job[T]:
+        """Queue a job, which ends once the person who asked for it was removed."""
+        job = Job(work, caller.key, forward, wanted=lambda: self.library.people.present(caller.person) is not None)
         self.worker.submit(job)
         self.metrics.watch(job)
         return job
 
-    def find(self, request: FindRequest, caller: Caller) -> Job[Found]:
-        """Queue a search of all documents."""
+    def _forward_search(self, _job: Job[Trace], _request: SearchRequest) -> Trace | None:
+        """Return the result of a running server, None if there is none."""
+        return None
 
-        def work(library: Library, job: Job[Found]) -> Found:
-            self._audit(library, {"question": request.question}, caller)
-            seen, most = library.seen_by(caller.person.limits), library.settings.find_passages
-            return seen.find(request.question, filters=request.filters, most=most, stop=job.ended)
+    def _forward_question(self, _job: Job[ServedAnswer], _request: AskRequest) -> ServedAnswer | None:
+        return None
 
-        return self._submit(self._job(work, caller))
+    def _audit(self, library: Library, caller: Caller, **done: object) -> None:
+        """Add a line with what was asked or changed to the audit log if the setting asks for one.
 
-    def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
-
-        def work(library: Library, job: Job[Trace]) -> Trace:
-            self._audit(library, {"question": request.question}, caller)
-            usual = library.settings.all_candidates if request.every else library.settings.passages
-            return library.seen_by(caller.person.limits).trace(
-                request.question,
-                top=min(request.top or usual, MAX_TOP),
-                rerank=request.options.rerank,
-                filters=request.options.filters,
-                every=request.every,
-                min_score=request.min_score,
-                check=job.check,
-            )
-
-        return self._job(work, caller)
-
-    def _job(self, work: Callable[[Library, Job[T]], T], caller: Caller) -> Job[T]:
-        """Return a job that ends once the person who asked for it was removed."""
-        return Job(work, caller.key, wanted=lambda: self.people.present(caller.person) is not None)
-
-    def _ask_job(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
-        person = caller.person
-        # An answer given again would tell whether anything has changed, of which a part may show nothing.
-        cached = self.caches_answers and not person.limits
-
-        def work(library: Library, job: Job[ServedAnswer]) -> ServedAnswer:
-            self._audit(library, {"question": request.question}, caller)
-            return answer(library.seen_by(person.limits), job, request, partial(self.history, person.id), cached=cached)
-
-        return self._job(work, caller)
+        Raise LocalRagError if the file cannot be written.
+        """
+        if not library.settings.retention.audit:
+            return
+        time, client = datetime.now(UTC).isoformat(timespec="seconds"), caller.address or "command line"
+        line = {"time": time, "client": client, "route": caller.route, **done}
+        if caller.person.name:
+            line["person"] = caller.person.name
+        path = library.folder / AUDIT_FILE
+        try:
+            descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(descriptor, json.dumps(line).encode() + b"\n")  # at once: lines of two processes never mix
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise LocalRagError(
+                f"The audit log {path} cannot be written ({error.strerror}), so nothing is done; make it writable "
+                "or turn off the setting audit_log."
+            ) from None
 
 
-class LocalService(WorkerService):
+class LocalService(Service):
     """Serve one program of this user: a running server of the library answers, or else a worker of this process.
 
-    It writes no answers to the library.
+    It writes neither answers nor an audit log.
     """
 
     caches_answers = False
@@ -228,39 +217,27 @@ class LocalService(WorkerService):
         if self.loading:
             super().wake()
 
-    def _audit(self, library: Library, said: Mapping[str, object], caller: Caller) -> None:
+    def _audit(self, library: Library, caller: Caller, **done: object) -> None:
         """Write nothing: the user of this machine asks."""
 
-    def _search_job(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
-        job = super()._search_job(request, caller)
+    def _forward_search(self, job: Job[Trace], request: SearchRequest) -> Trace | None:
+        reply = self._forward(job, "search", request)
+        return reply and Trace(
+            from_plain(list[Passage], reply["passages"]),
+            {},
+            {},
+            question=reply["question"],
+            corrections=from_plain(tuple[Correction], reply["corrections"]),
+        )
 
-        def forward(job: Job[Trace]) -> Trace | None:
-            found = self._forward(job, "search", request)
-            return found and Trace(
-                from_plain(list[Passage], found["passages"]),
-                {},
-                {},
-                question=found["question"],
-                corrections=from_plain(tuple[Correction], found["corrections"]),
-            )
-
-        job.forward = forward
-        return job
-
-    def _ask_job(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
-        job = super()._ask_job(request, caller)
-
-        def forward(job: Job[ServedAnswer]) -> ServedAnswer | None:
-            found = self._forward(job, "ask", request)
-            return found and ServedAnswer(
-                from_plain(Answer, found["answer"]), found["again"], changed=tuple(found.get("changed", ()))
-            )
-
-        job.forward = forward
-        return job
+    def _forward_question(self, job: Job[ServedAnswer], request: AskRequest) -> ServedAnswer | None:
+        reply = self._forward(job, "ask", request)
+        return reply and ServedAnswer(
+            from_plain(Answer, reply["answer"]), reply["again"], changed=tuple(reply.get("changed", ()))
+        )
 
     def _forward(self, job: Job[Any], do: str, request: SearchRequest | AskRequest) -> Any:
         """Let a running server do a job, and stop it there when the job is stopped; None if there is no server."""
         fields = {name: getattr(request, name) for name in request.__slots__}
-        reply = self._ask_server({"do": do, **fields}, lambda _event, _value: None, job.stopped.is_set)
+        reply = self._ask_server({"do": do, **fields}, job.stopped.is_set)
         return reply and reply["found"]

@@ -77,8 +77,8 @@ def ask_server(
     library: Path,
     settings: Mapping[str, Any],
     request: Mapping[str, Any],
-    on_event: Callable[[str, Any], None] = lambda _event, _value: None,
     stop: Callable[[], bool] = lambda: False,
+    on_event: Callable[[str, Any], None] = lambda _event, _value: None,
 ) -> dict[str, Any] | None:
     """Let the server of a library run a `search` or an `ask`; return None if there is none or its settings differ.
 

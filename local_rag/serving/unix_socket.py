@@ -17,7 +17,7 @@ from local_rag.retrieval.searcher import Trace
 from local_rag.serialization import from_plain, to_line
 from local_rag.serving.job import Event, Failure, Job, PassagesFound, QueuePosition, Result
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest
-from local_rag.serving.service import WorkerService
+from local_rag.serving.service import Service
 from local_rag.serving.socket_client import connect, environment, is_private, socket_path
 
 _LONGEST_LINE = 64 * 1024
@@ -28,7 +28,7 @@ _PING_SECONDS = 3600.0  # the client needs no pings
 class SocketServer:
     """Listen on the socket of a library; each connection is one line with a request, and lines with events."""
 
-    def __init__(self, service: WorkerService) -> None:
+    def __init__(self, service: Service) -> None:
         self._service = service
         self._library = service.library.folder
         self._path = socket_path(self._library)

@@ -7,13 +7,13 @@ import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from threading import RLock
 from typing import Self
 
-from local_rag.asking import AskOptions
+from local_rag.asking import AskOptions, KeptConversation, KeptList, KeptOfQuestions, KeptTurn
 from local_rag.errors import MissingError
 from local_rag.records import Answer, Passage
 from local_rag.serialization import from_plain, to_line
@@ -26,48 +26,6 @@ _ANSWER = "answer"  # the kind of a cached answer
 
 # Says of a document, by SHA-256 and path, whether what quotes or names it is to be forgotten.
 IsGone = Callable[[str, str], bool]
-
-
-@dataclass(frozen=True, slots=True)
-class KeptTurn:
-    """A question and its answer with what was read for it, of the `found` passages; `opens` begins a new subject."""
-
-    id: int
-    asked: str
-    question: str
-    answer: Answer
-    found: int
-    opens: bool
-
-
-@dataclass(frozen=True, slots=True)
-class KeptConversation:
-    """A conversation: its id, its start (local time), its title or first question, and its number of questions."""
-
-    id: str
-    started: str
-    title: str
-    turns: int
-
-
-@dataclass(frozen=True, slots=True)
-class KeptList:
-    """The questions of a file, those of them that are answered, and how they are asked; `started` is local time."""
-
-    id: str
-    started: str
-    name: str
-    questions: tuple[str, ...]
-    answered: frozenset[str]
-    options: AskOptions
-
-
-@dataclass(frozen=True, slots=True)
-class KeptOfQuestions:
-    """How many conversations and cached answers a history holds."""
-
-    conversations: int = 0
-    answers: int = 0
 
 
 class History:

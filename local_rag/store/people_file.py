@@ -3,7 +3,6 @@
 They stand in a file of their own beside the library, which no bundle holds and only its owner may read.
 """
 
-import hashlib
 import json
 import os
 import secrets
@@ -17,6 +16,7 @@ from typing import Any
 from local_rag.asking import PERSON_ROLES, Filters, Person, PersonRole
 from local_rag.errors import LibraryError, MissingError, QuestionError
 from local_rag.files import no_library, uploads_folder
+from local_rag.keys import token_hash
 from local_rag.store.connect import is_library
 
 PEOPLE_FILE = "people.sqlite3"
@@ -49,7 +49,7 @@ def add_person(
     if not all(text.strip() for text in (*within, *tags)):
         raise QuestionError("A filter of a person is empty, which would hide nothing; leave it out or write a pattern.")
     token = secrets.token_urlsafe(32)
-    row = (secrets.token_hex(8), name, role, json.dumps(within), json.dumps(tags), hash_of(token))
+    row = (secrets.token_hex(8), name, role, json.dumps(within), json.dumps(tags), token_hash(token))
     with _opened(folder, write=True) as connection:
         try:
             connection.execute("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", row)
@@ -75,7 +75,7 @@ def read_people(folder: Path) -> Mapping[str, Person]:
     return {token: _person(*row) for token, *row in rows}
 
 
-def with_uploads(person: Person, library: Path) -> Person:
+def _with_uploads(person: Person, library: Path) -> Person:
     """Let a person who adds files see these too."""
     if not person.limits.within or not person.may("editor"):
         return person
@@ -85,7 +85,7 @@ def with_uploads(person: Person, library: Path) -> Person:
 
 def limits_of_people(folder: Path) -> set[Filters]:
     """Return the limits of the people of a library who do not see everything."""
-    people = (with_uploads(person, folder) for person in read_people(folder).values())
+    people = (_with_uploads(person, folder) for person in read_people(folder).values())
     return {person.limits for person in people if person.limits}
 
 
@@ -110,19 +110,36 @@ def forget_limits(folder: Path, is_erased: Callable[[str], bool]) -> None:
             connection.execute("UPDATE people SET within = ? WHERE id = ?", (json.dumps(kept), identifier))
 
 
-def hash_of(token: str) -> str:
-    """Return the hash of a token."""
-    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+class People:
+    """The people of a library that is served; who was added or removed counts from the next look on."""
 
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._known: tuple[object, Mapping[str, Person]] = (None, {})
 
-def people_stamp(folder: Path) -> object:
-    """Return a value that changes whenever somebody is added or removed."""
-    try:
-        with (folder / PEOPLE_FILE).open("rb") as file:
-            beginning = file.read(_COUNTER.stop)
-            return os.fstat(file.fileno()).st_ino, beginning[_COUNTER]
-    except FileNotFoundError:
-        return None
+    def now(self) -> Mapping[str, Person]:
+        """Return the people by the hashes of their tokens; raise LibraryError if the file cannot be read."""
+        stamp, people = self._known
+        if (now := self._stamp()) != stamp:
+            # At this stamp, or a later one, which the next look sees.
+            people = {token: _with_uploads(person, self._folder) for token, person in read_people(self._folder).items()}
+            self._known = now, people
+        return people
+
+    def present(self, person: Person) -> Person | None:
+        """Return a person as it is now, None if it was removed; who serves the library always is."""
+        if not person.id:
+            return person
+        return next((present for present in self.now().values() if present.id == person.id), None)
+
+    def _stamp(self) -> object:
+        """Return a value that changes whenever somebody is added or removed."""
+        try:
+            with (self._folder / PEOPLE_FILE).open("rb") as file:
+                beginning = file.read(_COUNTER.stop)
+                return os.fstat(file.fileno()).st_ino, beginning[_COUNTER]
+        except FileNotFoundError:
+            return None
 
 
 def _person(identifier: str, name: str, role: Any, within: str, tags: str) -> Person:

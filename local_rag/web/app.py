@@ -1,49 +1,47 @@
 """The web application: pages and other interfaces behind the guard."""
 
 import asyncio
+import json
 import sys
 import traceback
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import Route
 
 from local_rag.errors import LocalRagError
-from local_rag.serving.http import Interface, status_of
+from local_rag.serving.http import Interface, client_of, person_of, status_of
 from local_rag.serving.question_lists import QuestionLists
-from local_rag.serving.service import WorkerService
+from local_rag.serving.service import Service
 from local_rag.serving.threads import LateError
 from local_rag.serving.unix_socket import SocketServer
 from local_rag.serving.worker import LibraryWorker
-from local_rag.web import static_files
-from local_rag.web.changes.allowed_folders import MayAdd
-from local_rag.web.changes.document_changes import COMMAND, Tasks
-from local_rag.web.changes.uploads import clear_uploads
-from local_rag.web.checkup import Check, Checkup, check_as_served
+from local_rag.web import site
+from local_rag.web.changes.additions import AllowedFolders, clear_uploads
+from local_rag.web.changes.document_changes import COMMAND, DocumentChanges
 from local_rag.web.gate.access import Access
-from local_rag.web.gate.access_log import Log, as_line
 from local_rag.web.gate.guard import Guard, Limits, Scope
 from local_rag.web.pages import (
     ask_page,
     changes_page,
     document_page,
-    find_page,
     history_page,
     inspect_page,
     library_page,
     operations_page,
     questions_page,
 )
-from local_rag.web.site import Named, Site, aside, json_response, site_of, wants_json
+from local_rag.web.pages.operations_page import Check, Checkup, check_as_served
+from local_rag.web.site import Named, PageRequest, Site, json_response, page_route
 
+Log = Callable[[str], None]
 _PAGES = (
     ask_page,
-    find_page,
     questions_page,
     document_page,
     changes_page,
@@ -51,7 +49,9 @@ _PAGES = (
     library_page,
     inspect_page,
     history_page,
+    site,
 )
+_LONGEST_PATH = 200  # characters of a path in the log
 _METHODS = ("GET", "HEAD", "POST")
 
 
@@ -80,23 +80,22 @@ def make_app(
     health check. Documents may be added from below the folders `may_add`, by the process that `maintain` starts. Each
     request is a line of the `log`. Of several `libraries`, each with its root, this is the one at `root`.
     """
-    service = WorkerService(worker, {at: name for name, at in libraries}.get(root, ""))
-    tasks = Tasks(worker.library.folder, maintain, worker.library.erases_later)
-    people = service.people
-    lists = QuestionLists(service, people.present)
+    service = Service(worker, {at: name for name, at in libraries}.get(root, ""))
+    changes = DocumentChanges(worker.library.folder, maintain, worker.library.erases_later)
+    lists = QuestionLists(service)
     added = [interface(service) for interface in interfaces]
 
     def told(scope: Scope, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in _METHODS else "other"
         service.metrics.count("local_rag_requests_total", method=method, status=str(status))
         if log:
-            log(as_line(scope, status, seconds))
+            log(_log_line(scope, status, seconds))
 
     @asynccontextmanager
     async def life(_app: Starlette) -> AsyncIterator[None]:
         worker.start()
         worker.wake()
-        await asyncio.to_thread(tasks.start)
+        await asyncio.to_thread(changes.start)
         await asyncio.to_thread(clear_uploads, worker.library.folder)
         socket = SocketServer(service) if with_socket else None
         if socket:
@@ -107,45 +106,49 @@ def make_app(
             yield
         if socket:
             await socket.close()
-        await asyncio.to_thread(tasks.close)
+        await asyncio.to_thread(changes.close)
         lists.close()
         await asyncio.to_thread(worker.close)
 
-    pages = (_waiting(route) for page in _PAGES for route in page.ROUTES)
+    pages = (page_route(route) for page in _PAGES for route in page.ROUTES)
     others = (route for routes, _ in added for route in routes)
     app = Starlette(
-        routes=[*pages, *others, *static_files.ROUTES],
+        routes=[*pages, *others],
         exception_handlers={LocalRagError: _expected, HTTPException: _refused, Exception: _failed},
         lifespan=life,
     )
-    app.state.site = Site(service, port=port, root=root, libraries=libraries)
+    app.state.site = Site(service, changes, AllowedFolders(may_add), lists, port=port, root=root, libraries=libraries)
     app.state.pace, app.state.checkup = library_page.Pace(), Checkup(check)
-    app.state.changes = changes_page.Changes(tasks, MayAdd(may_add))
-    app.state.question_lists, app.state.reading_questions = lists, questions_page.Reading()
+    app.state.reading_questions = questions_page.Reading()
     app.state.drawing = asyncio.Semaphore(document_page.DRAWN_AT_ONCE)
     return Guard(
         app,
         hosts=hosts,
         origins={f"http://{host}" for host in hosts} if origins is None else origins,
         access=access or Access(),
-        people=lambda: service.aside(people.now),
+        people=lambda: service.aside(service.library.people.now),
         behind_proxy=behind_proxy,
         limits=limits,
         told=told,
     )
 
 
-def _waiting(route: Route) -> Route:
-    """Return a route whose handler the event loop only waits for."""
-    if asyncio.iscoroutinefunction(route.endpoint):
-        return route
-    return Route(route.path, aside(route.endpoint), methods=list(route.methods or ()))
+def _log_line(scope: Scope, status: int, seconds: float) -> str:
+    """Return a request and the status of its response as a line of JSON; what was asked stands in no path."""
+    line = {
+        "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "client": client_of(scope),
+        "person": person_of(scope).name or None,
+        "method": scope["method"],
+        "path": scope["path"][:_LONGEST_PATH],
+        "status": status,
+        "seconds": round(seconds, 3),
+    }
+    return json.dumps(line)
 
 
 async def _expected(request: Request, error: Exception) -> Response:
-    if isinstance(error, LateError) and not wants_json(request):  # a page might be as late
-        return PlainTextResponse(f"{error}\n", status_of(error))
-    return await _message(request, str(error), status_of(error))
+    return await _message(request, str(error), status_of(error), bare=isinstance(error, LateError))
 
 
 async def _refused(request: Request, error: Exception) -> Response:
@@ -159,7 +162,11 @@ async def _failed(request: Request, error: Exception) -> Response:
     return await _message(request, "This failed; see what `local-rag serve` has printed.", 500)
 
 
-async def _message(request: Request, message: str, status: int) -> Response:
-    if wants_json(request):
+async def _message(request: Request, message: str, status: int, *, bare: bool = False) -> Response:
+    """Say what is wrong, as JSON or on a page; on a `bare` one where a page might be late too."""
+    asked = PageRequest(request.scope, request.receive)
+    if asked.wants_json:
         return json_response({"error": message}, status)
-    return await site_of(request).show(request, "message.html", status=status, message=message)
+    if bare:
+        return PlainTextResponse(f"{message}\n", status)
+    return await asked.aside(lambda: asked.page("message.html", status=status, message=message))

@@ -20,12 +20,11 @@ from local_rag.errors import LocalRagError
 from local_rag.library import Library, Parts
 from local_rag.offline import is_loopback
 from local_rag.serving.http import Interface
+from local_rag.serving.served_models import SharedModels
 from local_rag.serving.service import name_of
-from local_rag.serving.shared_models import SharedModels
 from local_rag.serving.worker import LibraryWorker
-from local_rag.web.app import make_app
+from local_rag.web.app import Log, make_app
 from local_rag.web.gate.access import Access
-from local_rag.web.gate.access_log import Log
 from local_rag.web.gate.connections import Connection, Connections, most_connections
 from local_rag.web.libraries import Libraries, root_of
 

@@ -1,42 +1,44 @@
-"""What all pages share: the service they ask, the templates, and the check that nothing can leave this process."""
+"""What all pages share: their requests, the templates, the style, and the check that nothing can leave this process."""
 
-import functools
-import json
+import asyncio
+import hashlib
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar, cast
-from urllib.parse import parse_qsl
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
 
-from local_rag.asking import Person
+from local_rag.asking import Person, PersonRole
 from local_rag.display import display_path, one_line, printable_json
-from local_rag.errors import QuestionError
 from local_rag.offline import can_filter, left_open, open_ways
-from local_rag.serving.http import caller_of as caller
-from local_rag.serving.http import cookie_in
-from local_rag.serving.http import person_of as person
-from local_rag.serving.open_history import History
+from local_rag.serving.http import caller_of, cookie_in, person_of, require_role, unless_gone
+from local_rag.serving.job import Job
+from local_rag.serving.open_history import OpenHistory
+from local_rag.serving.question_lists import QuestionLists
 from local_rag.serving.requests import Caller
-from local_rag.serving.service import WorkerService
+from local_rag.serving.service import Service
 from local_rag.view import View
-from local_rag.web.gate.guard import ROOT
-from local_rag.web.static_files import style
+from local_rag.web.changes.additions import AllowedFolders
+from local_rag.web.changes.document_changes import DocumentChanges
+from local_rag.web.forms import read_form
+from local_rag.web.gate.guard import ROOT, Visit
 
 T = TypeVar("T")
 Named = Sequence[tuple[str, str]]
 THEME_COOKIE = "local_rag_theme"
 THEMES = ("auto", "light", "dark")
 _SEAL_SECONDS = 10.0
-_MOST_FIELDS = 50
-_LARGEST_ID = 10**18 - 1  # SQLite holds larger ones, no library has them
+# The page's own style and script are read once, and sent without a look at the disk.
+_TYPES = {".css": "text/css", ".js": "text/javascript"}
+_FILES = {path.name: path.read_bytes() for path in (Path(__file__).parent / "static").glob("page.*")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +68,25 @@ class Seal:
 
 
 class Site:
-    """Answer requests with pages, or with JSON if the client asks for it.
+    """What the pages ask and change, and their templates.
 
-    The addresses of its pages begin with `root`; `libraries` are those of the server, each with its root.
+    `changes` are those of the documents, which may be added from below the `allowed` folders; `lists` are those of
+    questions. The addresses of the pages begin with `root`; `libraries` are those of the server, each with its root.
     """
 
     def __init__(
-        self, service: WorkerService, *, port: int | None = None, root: str = "", libraries: Named = ()
+        self,
+        service: Service,
+        changes: DocumentChanges,
+        allowed: AllowedFolders,
+        lists: QuestionLists,
+        *,
+        port: int | None = None,
+        root: str = "",
+        libraries: Named = (),
     ) -> None:
-        self.service, self.seal = service, Seal(port)
+        self.service, self.changes, self.allowed, self.lists = service, changes, allowed, lists
+        self.seal = Seal(port)
         self._templates = Environment(
             loader=FileSystemLoader(Path(__file__).parent / "templates"),
             autoescape=True,
@@ -84,94 +96,127 @@ class Site:
         )
         self._templates.globals |= {"root": root, "libraries": libraries}
         self._templates.filters |= {"one_line": one_line, "short_path": display_path, "number": "{:,}".format}
-        self._templates.filters["breakable"] = breakable
+        self._templates.filters["breakable"] = _breakable
 
     def fragment(self, template: str, **values: Any) -> str:
         """Render a part of a page; text from documents and models is escaped."""
         return self._templates.get_template(template).render(**values)
 
-    @staticmethod
-    def style() -> Markup:
-        """Return the style sheet to put into a file."""
-        return Markup(style())  # noqa: S704  it is our own
 
-    def page(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
-        """Render a whole page; this blocks, because it checks the seal."""
-        theme, visit = cookie_in(request.headers.getlist("cookie"), THEME_COOKIE), request.scope["local_rag"]
-        shared = {
-            "badge": self.seal.badge() if visit.known else replace(self.seal.badge(), notes=(), ways=()),
-            "problem": self.service.worker.problem if visit.known else "",
-            "theme": theme if theme in THEMES else "auto",
-            "here": request.url.path,
-            "back": f"{request.url.path}?{request.url.query}".rstrip("?") if request.method == "GET" else "/",
-            "logged_in": visit.can_log_out,
-            "person": person_of(request),
-        }
-        if (
-            not visit.known and ROOT in request.scope
-        ):  # the form looks alike below all roots, whether there is a library
-            shared["root"] = request.scope[ROOT]
-        return HTMLResponse(self.fragment(template, **shared | values), status)
+def style() -> Markup:
+    """Return the style sheet to put into a file."""
+    return Markup(_FILES["page.css"].decode())  # noqa: S704  it is our own
+
+
+def _breakable(path: str) -> Markup:
+    """Return a path that may be wrapped behind each slash, and not only in the middle of a word."""
+    return Markup("/<wbr>").join(path.split("/"))
+
+
+class PageRequest(Request):
+    """A request for a page: who sends it, what this person may see, and how it is answered."""
+
+    @property
+    def site(self) -> Site:
+        """Return the site that it is for."""
+        return cast(Site, self.app.state.site)
+
+    @property
+    def service(self) -> Service:
+        """Return what is asked."""
+        return self.site.service
+
+    @property
+    def visit(self) -> Visit:
+        """Return what the checks before every route have found out."""
+        return cast(Visit, self.scope["local_rag"])
+
+    @property
+    def person(self) -> Person:
+        """Return the person who asks."""
+        return person_of(self.scope)
+
+    @property
+    def caller(self) -> Caller:
+        """Return who asks, and through which route."""
+        return caller_of(self.scope, self.url.path)
+
+    @property
+    def library(self) -> View:
+        """Return the library as the person who asks may see it."""
+        return self.service.library_for(self.person)
+
+    def history(self) -> OpenHistory:
+        """Open the history of the person who asks."""
+        return self.service.history(self.person.id)
+
+    @property
+    def may_record(self) -> bool:
+        """Return whether this person may add questions to the library's own evaluation dataset."""
+        return self.library.settings.retention.conversations and self.person.may("editor")
+
+    def require(self, role: PersonRole) -> None:
+        """Raise ForbiddenError unless the person who asks may do what this role may do."""
+        require_role(self.scope, role)
+
+    @property
+    def wants_json(self) -> bool:
+        """Whether the client is a program, which wants no page."""
+        accepted = self.headers.get("accept", "")
+        wants = "application/json" in accepted and "text/html" not in accepted
+        return wants or self.query_params.get("format") == "json"
+
+    async def fields(self) -> dict[str, Any]:
+        """Return the fields of a form or of a JSON object."""
+        is_json = self.headers.get("content-type", "").startswith("application/json")
+        return read_form(await self.body(), is_json=is_json)
 
     async def aside(self, work: Callable[[], T]) -> T:
         """Do what reads the library, a disk or a template beside the event loop; raise LateError if it takes long."""
         return await self.service.aside(work)
 
-    async def show(self, request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
-        """Render a page aside."""
-        return await self.aside(lambda: self.page(request, template, status=status, **values))
+    async def outcome(self, job: Job[T]) -> T:
+        """Return the result of a job, which is stopped once the client has gone."""
+        return await unless_gone(self.receive, job.outcome())
+
+    def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
+        """Render a whole page; this blocks, because it checks the seal."""
+        badge, known = self.site.seal.badge(), self.visit.known
+        theme = cookie_in(self.headers.getlist("cookie"), THEME_COOKIE)
+        shared = {
+            "badge": badge if known else replace(badge, notes=(), ways=()),
+            "problem": self.service.worker.problem if known else "",
+            "theme": theme if theme in THEMES else "auto",
+            "here": self.url.path,
+            "back": f"{self.url.path}?{self.url.query}".rstrip("?") if self.method == "GET" else "/",
+            "logged_in": self.visit.can_log_out,
+            "person": self.person,
+        }
+        if not known and ROOT in self.scope:  # the form looks alike below all roots, whether there is a library
+            shared["root"] = self.scope[ROOT]
+        return HTMLResponse(self.site.fragment(template, **shared | values), status)
+
+    def part(self, template: str, *, running: bool, **values: Any) -> Response:
+        """Render a part of a page that is asked for again and again while something is `running`."""
+        html = self.site.fragment(template, **values)
+        return HTMLResponse(html, headers={"x-local-rag-running": "yes" if running else "no"})
+
+    def done(self, page: str, value: object = None) -> Response:
+        """Lead to a page that shows what has been done, or return a value to a program that wants one."""
+        return json_response(value) if value is not None and self.wants_json else RedirectResponse(page, 303)
 
 
-def breakable(path: str) -> Markup:
-    """Return a path that may be wrapped behind each slash, and not only in the middle of a word."""
-    return Markup("/<wbr>").join(path.split("/"))
+def page_route(route: Route) -> Route:
+    """Return a route whose handler gets a PageRequest, and does beside the event loop what does not wait."""
+    handler = route.endpoint
 
-
-def site_of(request: Request) -> Site:
-    """Return the site that a request is for."""
-    return cast(Site, request.app.state.site)
-
-
-def aside(handler: Callable[[Request], Response]) -> Callable[[Request], Awaitable[Response]]:
-    """Turn a handler that reads the library, a disk or a template into one that the event loop can wait for."""
-
-    @functools.wraps(handler)
     async def handle(request: Request) -> Response:
-        return await site_of(request).aside(lambda: handler(request))
+        asked = PageRequest(request.scope, request.receive)
+        if asyncio.iscoroutinefunction(handler):
+            return cast(Response, await handler(asked))
+        return await asked.aside(lambda: cast(Response, handler(asked)))
 
-    return handle
-
-
-def caller_of(request: Request) -> Caller:
-    """Return who asks, and through which route."""
-    return caller(request.scope, request.url.path)
-
-
-def person_of(request: Request) -> Person:
-    """Return the person who asks."""
-    return person(request.scope)
-
-
-def library_of(request: Request) -> View:
-    """Return the library as the person who asks may see it."""
-    return site_of(request).service.library_for(person_of(request))
-
-
-def may_record(request: Request) -> bool:
-    """Return whether this person may add questions to the library's own evaluation dataset."""
-    return library_of(request).settings.retention.conversations and person_of(request).may("editor")
-
-
-def history_of(request: Request) -> AbstractContextManager[History]:
-    """Open the history of the person who asks."""
-    return site_of(request).service.history(person_of(request).id)
-
-
-def wants_json(request: Request) -> bool:
-    """Return whether the client is a program, which wants no page."""
-    asked = request.query_params.get("format") == "json"
-    accepted = request.headers.get("accept", "")
-    return asked or ("application/json" in accepted and "text/html" not in accepted)
+    return Route(route.path, handle, methods=list(route.methods or ()))
 
 
 def json_response(value: object, status: int = 200) -> Response:
@@ -179,45 +224,24 @@ def json_response(value: object, status: int = 200) -> Response:
     return Response(printable_json(value) + "\n", status, media_type=JSONResponse.media_type)
 
 
-async def form_of(request: Request) -> dict[str, Any]:
-    """Return the fields of a form or of a JSON object."""
-    body = await request.body()
-    try:
-        if request.headers.get("content-type", "").startswith("application/json"):
-            fields = json.loads(body or b"{}")
-            json.dumps(fields, ensure_ascii=False).encode()  # half a surrogate pair can be written nowhere
-            if isinstance(fields, dict):
-                return fields
-            raise QuestionError('The body is not a JSON object; send `{"question": ...}`.')
-        return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
-    except (ValueError, RecursionError) as error:
-        raise QuestionError("The form cannot be read; send UTF-8 as a form or as JSON.") from error
+def attachment(content: str | bytes, name: str, media_type: str, policy: str = "") -> Response:
+    """Return a file to be saved; what a browser that opens it may do is told by the policy."""
+    headers = {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(
+        content, media_type=media_type, headers=headers | ({"content-security-policy": policy} if policy else {})
+    )
 
 
-def local_address(text: str) -> str:
-    """Return an address to go to if it lies on this server: a browser takes two slashes for another host."""
-    return text if text.startswith("/") and text[1:2] not in ("/", "\\") and text.isprintable() else "/"
+async def own_file(request: PageRequest) -> Response:
+    """Return the style or the script, or say that the browser's copy is still the same."""
+    name = request.path_params["name"]
+    if (content := _FILES.get(name)) is None:
+        raise HTTPException(404)
+    tag = f'"{hashlib.sha256(content).hexdigest()[:24]}"'
+    headers = {"etag": tag, "cache-control": "no-cache"}  # a browser asks whether its copy is still the same
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(content, media_type=_TYPES[Path(name).suffix], headers=headers)
 
 
-def text_field(fields: Mapping[str, Any], name: str) -> str:
-    """Return a field that is text, empty if there is none."""
-    value = fields.get(name, "")
-    return value if isinstance(value, str) else ""
-
-
-def number_field(fields: Mapping[str, Any], name: str, largest: int = 1000) -> int | None:
-    """Return a field that is a number from 1 to `largest`, None if there is none; raise QuestionError for others."""
-    text = str(fields.get(name) or "")
-    if not text:
-        return None
-    number = parse_number(text, largest)
-    if not number:
-        raise QuestionError(f"The field {name} is {text[:20]!r}; give a number from 1 to {largest:,}.")
-    return number
-
-
-def parse_number(text: str, largest: int = _LARGEST_ID) -> int | None:
-    """Return a number in ASCII digits from 0 to `largest`, None for any other text."""
-    if not (text.isascii() and text.isdigit() and len(text) <= len(str(largest))):
-        return None
-    return int(text) if int(text) <= largest else None
+ROUTES = (Route("/static/{name}", own_file),)

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.keys import token_hash
 from local_rag.records import Answer
 from local_rag.store.history import History
-from local_rag.store.people_file import PEOPLE_FILE, hash_of, list_people, read_people
+from local_rag.store.people_file import PEOPLE_FILE, list_people, read_people
 from local_rag.store.published import copy_library
 from tests.conftest import Run
 
@@ -19,7 +20,7 @@ def test_adding_prints_nothing_but_the_token_of_which_the_hash_is_kept(folder: P
     assert added.stdout == f"{token}\n"
     assert len(token) > 40
     (anna,) = read_people(folder).values()
-    assert read_people(folder).keys() == {hash_of(token)}
+    assert read_people(folder).keys() == {token_hash(token)}
     assert (anna.name, anna.role, anna.limits.within, anna.limits.tags) == (
         "Anna",
         "reader",

@@ -17,7 +17,7 @@ from tests.support import served
 ERAS = ["legacy", "auto"]
 
 
-def no_server(_request: Any, _tell: Any, _stop: Any) -> None:
+def no_server(_request: Any, _stop: Any) -> None:
     """Say that no server is running."""
 
 

@@ -352,7 +352,7 @@ def test_a_running_server_answers_in_the_place_of_own_models(folder: Path) -> No
 
     orders = []
 
-    def ask_server(order: Any, _tell: Any, _stop: Any) -> dict[str, Any]:
+    def ask_server(order: Any, _stop: Any) -> dict[str, Any]:
         orders.append(order)
         return {"found": {"passages": [], "question": "boat", "corrections": []}}
 

@@ -22,7 +22,7 @@ from local_rag.openai.endpoint import IGNORED_HEADER, chat_interface
 from local_rag.serving.http import set_person
 from local_rag.serving.job import Job
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
-from local_rag.serving.service import WorkerService
+from local_rag.serving.service import Service
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web.app import make_app
 from local_rag.web.gate.access import Access
@@ -183,7 +183,7 @@ def test_what_is_wrong_is_an_error_as_clients_know_it(client: TestClient, body: 
 
 @pytest.mark.parametrize("streams", [False, True])
 def test_where_too_many_wait_a_client_is_told_to_come_again(folder: Path, streams: bool) -> None:
-    class BusyService(WorkerService):
+    class BusyService(Service):
         def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
             raise BusyError("Too many questions are waiting.")
 

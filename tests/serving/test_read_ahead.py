@@ -10,7 +10,7 @@ import pytest
 
 from local_rag.errors import StoppedError
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest
-from local_rag.serving.service import WorkerService
+from local_rag.serving.service import Service
 from tests.fakes import QUICK, FakeGenerator, generating
 from tests.support.served import DOUBTED, QUESTION, client, reply, wait_until, worker
 
@@ -39,13 +39,13 @@ def generator() -> Reading:
 
 
 @pytest.fixture
-def service(folder: Path, generator: Reading) -> Iterator[WorkerService]:
+def service(folder: Path, generator: Reading) -> Iterator[Service]:
     with closing(worker(folder, replace(QUICK, open_engine=generating(generator)))) as opened:
         opened.start()
-        yield WorkerService(opened)
+        yield Service(opened)
 
 
-def test_what_is_read_ahead_is_what_the_answer_reads(service: WorkerService, generator: Reading) -> None:
+def test_what_is_read_ahead_is_what_the_answer_reads(service: Service, generator: Reading) -> None:
     service.search(SearchRequest(question=QUESTION), CALLER).result.result(60)
     service.read_ahead(SearchRequest(question=QUESTION), CALLER)
     assert generator.going.wait(60)
@@ -56,7 +56,7 @@ def test_what_is_read_ahead_is_what_the_answer_reads(service: WorkerService, gen
 
 
 @pytest.mark.parametrize("generator", [Reading(slow=True)])
-def test_a_question_does_not_wait_for_it(service: WorkerService, generator: Reading) -> None:
+def test_a_question_does_not_wait_for_it(service: Service, generator: Reading) -> None:
     service.read_ahead(SearchRequest(question=QUESTION), CALLER)
     assert generator.going.wait(60)
     assert service.search(SearchRequest(question="boat"), CALLER).result.result(60).passages
@@ -67,7 +67,7 @@ def test_a_library_that_takes_turns_with_others_reads_nothing_ahead(folder: Path
     made_of = replace(QUICK, open_engine=generating(generator))
     with closing(worker(folder, made_of, turn=threading.Lock())) as opened:
         opened.start()
-        service = WorkerService(opened)
+        service = Service(opened)
         service.read_ahead(SearchRequest(question=QUESTION), CALLER)
         service.search(SearchRequest(question="boat"), CALLER).result.result(60)
     assert not generator.ahead

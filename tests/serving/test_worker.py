@@ -19,9 +19,9 @@ from local_rag.llama.generator import Request, Token
 from local_rag.records import Written
 from local_rag.retrieval.searcher import Trace
 from local_rag.serving.job import Event, Failure, Job, PassagesFound, Ping, QueuePosition, Result
-from local_rag.serving.question_vectors import open_library
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest, ServedAnswer
-from local_rag.serving.service import WorkerService
+from local_rag.serving.served_models import open_library
+from local_rag.serving.service import Service
 from local_rag.serving.worker import MAX_WAITING_OF_ONE, LibraryWorker
 from tests.fakes import QUICK, FakeGenerator, generating
 from tests.support.served import QUESTION, index, parts, reply, wait_until, worker
@@ -57,14 +57,14 @@ def owned(folder: Path, slow: Slow) -> Iterator[LibraryWorker]:
 
 
 def search(worker: LibraryWorker, question: str, *, client: str = "") -> Job[Trace]:
-    return WorkerService(worker).search(SearchRequest(question=question), Caller(client, "/search"))
+    return Service(worker).search(SearchRequest(question=question), Caller(client, "/search"))
 
 
 def ask(
     worker: LibraryWorker, question: str, *, client: str = "", options: AskOptions = DEFAULT_OPTIONS
 ) -> Job[ServedAnswer]:
     request = AskRequest(question=question, options=options, in_history=True)
-    return WorkerService(worker).ask(request, Caller(client, "/ask"))
+    return Service(worker).ask(request, Caller(client, "/ask"))
 
 
 def events_of(job: Job[T], ping: float = 30) -> list[Event[T]]:
@@ -136,7 +136,7 @@ def test_a_running_job_ends_between_two_operations_and_the_next_one_begins(owned
 
 def test_a_running_search_ends_between_two_stages(owned: LibraryWorker) -> None:
     """Nobody waits for it any more; whoever waits behind it must not wait for its end."""
-    service, job = WorkerService(owned), Job[Trace](lambda _library, _job: Trace([], {}, {}))
+    service, job = Service(owned), Job[Trace](lambda _library, _job: Trace([], {}, {}))
 
     def work(library: Library, job: Job[Trace]) -> Trace:
         job.stopped.set()

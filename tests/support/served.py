@@ -16,7 +16,7 @@ from local_rag.library import Library, Parts
 from local_rag.llama.generator import Request, Token
 from local_rag.records import Answer, Written
 from local_rag.serving.http import Interface
-from local_rag.serving.question_vectors import open_library
+from local_rag.serving.served_models import open_library
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web.app import make_app
 from local_rag.web.changes.document_changes import COMMAND

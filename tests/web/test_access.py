@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from local_rag.asking import HOST, Filters, Person
 from local_rag.errors import LibraryError
-from local_rag.serving.admitted_people import hash_of
+from local_rag.keys import token_hash
 from local_rag.web.app import make_app
 from local_rag.web.gate.access import FEWEST, Access, require_good
 from local_rag.web.gate.guard import Limits
@@ -93,10 +94,10 @@ def test_an_invitation_counts_once() -> None:
     first, second = Response(), Response()
     assert access.log_in_once("1", "i" * 32, first) == 200
     cookie = first.headers["set-cookie"].partition(";")[0]
-    assert access.entry("1", {"cookie": [cookie]}, {}) == HOST
+    assert access.entry("1", Headers({"cookie": cookie}), {}) == HOST
     assert access.log_in_once("2", "i" * 32, second) == 401
     assert "set-cookie" not in second.headers
-    assert access.entry("1", {"cookie": [cookie]}, {}) == 401, "one of the two was a stranger"
+    assert access.entry("1", Headers({"cookie": cookie}), {}) == 401, "one of the two was a stranger"
 
 
 def test_the_link_of_open_leads_to_the_page(folder: Path) -> None:
@@ -265,12 +266,12 @@ def test_a_cookie_is_cut_out_and_never_unquoted(folder: Path) -> None:
 
 def test_sessions_of_one_person_end_only_that_persons_own() -> None:
     access, anna = Access(SECRET), Person("anna", "Anna", "reader", Filters())
-    people = {hash_of("the-token-of-anna-herself"): anna}
+    people = {token_hash("the-token-of-anna-herself"): anna}
 
-    def log_in(token: str) -> dict[str, list[str]]:
+    def log_in(token: str) -> Headers:
         response = Response()
         assert access.log_in("client", token, response, people) == 200
-        return {"cookie": [response.headers["set-cookie"].partition(";")[0]]}
+        return Headers({"cookie": response.headers["set-cookie"].partition(";")[0]})
 
     owner, first = log_in(SECRET), log_in("the-token-of-anna-herself")
     for _ in range(1001):

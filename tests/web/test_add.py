@@ -11,8 +11,8 @@ from starlette.testclient import TestClient
 
 from local_rag.files import AUDIT_FILE
 from local_rag.store.people_file import add_person
-from local_rag.web.changes.document_changes import Tasks
-from local_rag.web.changes.uploads import MOST_FILES, file_name
+from local_rag.web.changes.additions import MOST_FILES, file_name
+from local_rag.web.changes.document_changes import DocumentChanges
 from tests.support import served
 
 SECRET = "a-token-of-the-owner"
@@ -203,31 +203,31 @@ def test_without_a_token_documents_are_changed_only_where_the_flag_says_so(folde
 
 def test_stop_ends_what_runs_and_drops_what_waits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_WAITS_BEFORE", "600")
-    tasks = Tasks(folder, COMMAND)
+    changes = DocumentChanges(folder, COMMAND)
     try:
-        tasks.submit("index")
-        assert tasks.view().running, "whoever looks at once goes on looking"
-        tasks.submit("remove", ["/nowhere"])
-        served.wait_until(lambda: tasks.view().waiting == 1)
-        tasks.stop()
-        served.wait_until(lambda: not tasks.view().running)
-        assert "Stopped" in tasks.view().message
-        assert tasks.view().waiting == 0
+        changes.submit("index")
+        assert changes.view().running, "whoever looks at once goes on looking"
+        changes.submit("remove", ["/nowhere"])
+        served.wait_until(lambda: changes.view().waiting == 1)
+        changes.stop()
+        served.wait_until(lambda: not changes.view().running)
+        assert "Stopped" in changes.view().message
+        assert changes.view().waiting == 0
     finally:
-        tasks.close()
+        changes.close()
 
 
 def test_watching_indexes_changes_and_gives_way_to_orders(folder: Path, documents: Path) -> None:
-    tasks = Tasks(folder, COMMAND)
+    changes = DocumentChanges(folder, COMMAND)
     try:
-        tasks.watch(on=True)
-        served.wait_until(lambda: tasks.view().watching and tasks.view().running, 60)
-        tasks.submit("remove", ["/nowhere"])
-        served.wait_until(lambda: "/nowhere" in tasks.view().message, 60)
-        assert tasks.view().watching
-        tasks.stop()
-        served.wait_until(lambda: not tasks.view().running)
-        assert not tasks.view().watching
+        changes.watch(on=True)
+        served.wait_until(lambda: changes.view().watching and changes.view().running, 60)
+        changes.submit("remove", ["/nowhere"])
+        served.wait_until(lambda: "/nowhere" in changes.view().message, 60)
+        assert changes.view().watching
+        changes.stop()
+        served.wait_until(lambda: not changes.view().running)
+        assert not changes.view().watching
     finally:
-        tasks.close()
-    assert not tasks.view().running
+        changes.close()
+    assert not changes.view().running

@@ -24,9 +24,16 @@ from local_rag.maintenance.checks import CheckResult
 from local_rag.mcp.server import http_interface
 from local_rag.openai.endpoint import chat_interface
 from local_rag.store.database import StoredDocument
-from local_rag.web import static_files
+from local_rag.web import site
 from local_rag.web.app import make_app
-from local_rag.web.pages import ask_page, changes_page, document_page, history_page, inspect_page, library_page
+from local_rag.web.pages import (
+    ask_page,
+    changes_page,
+    document_page,
+    history_page,
+    inspect_page,
+    library_page,
+)
 from tests.support import served
 from tests.support.served import QUESTION
 
@@ -124,6 +131,7 @@ REQUESTS: list[tuple[str, str, str, dict[str, str]]] = [
     ("POST", "/ask", ASKED, FORM | {"accept": "text/event-stream"}),
     ("GET", "/search?q=boat", "", {}),
     ("GET", "/search?q=boat&format=json", "", {}),
+    ("GET", "/find?q=How+many+documents+mention+%22boat%22%3F", "", {}),
     ("GET", "/login", "", {}),
     ("POST", "/login", "token=x", FORM),
     ("POST", "/logout", "", FORM),
@@ -218,7 +226,7 @@ def test_no_route_does_anything_in_the_event_loop_but_wait(
     assert max(slow, default=0.0) < SLEEP / 2, caplog.text
     assert waited < SLEEP / 2
     reached = {(method, target.partition("?")[0]) for method, target, _, _ in asked}
-    for page in (changes_page, ask_page, document_page, library_page, inspect_page, history_page, static_files):
+    for page in (changes_page, ask_page, document_page, library_page, inspect_page, history_page, site):
         for route in page.ROUTES:
             matching = [
                 one for one in reached if route.path_regex.fullmatch(one[1]) and one[0] in (route.methods or ())

@@ -20,7 +20,7 @@ SERVE = """
 import socket, sys
 from dataclasses import replace
 from pathlib import Path
-from local_rag.serving.question_vectors import open_library
+from local_rag.serving.served_models import open_library
 from local_rag.web.listening import serve
 from tests.fakes import QUICK, generating
 from local_rag.library import Library

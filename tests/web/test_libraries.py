@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from local_rag.llama.generator import Generator
 from local_rag.openai.endpoint import chat_interface
-from local_rag.serving.shared_models import SharedModels
+from local_rag.serving.served_models import SharedModels
 from local_rag.store.people_file import add_person
 from local_rag.web.app import make_app
 from local_rag.web.gate.access import Access

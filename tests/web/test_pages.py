@@ -19,8 +19,8 @@ from local_rag.library import Library
 from local_rag.maintenance.checks import CheckResult
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web.app import make_app
-from local_rag.web.checkup import check_as_served
 from local_rag.web.listening import allowed_hosts
+from local_rag.web.pages.operations_page import check_as_served
 from tests.support import served
 from tests.support.served import QUESTION, client, index, parts
 

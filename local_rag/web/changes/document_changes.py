@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from local_rag.display import STAGES
 from local_rag.errors import BusyError, LocalRagError
 from local_rag.web.changes.change_process import Order
 
@@ -19,17 +20,11 @@ COMMAND = (sys.executable, "-P", "-m", "local_rag.web.changes.change_process")
 _MOST_WAITING = 20
 _STOP_SECONDS = 20.0
 _AGAIN_SECONDS = 20.0  # until an erasure is tried again, perhaps because another process writes
-_NAMES = {
-    "read": "Reading",
-    "compare": "Comparing documents",
-    "contextualize": "Writing contexts",
-    "embed": "Embedding",
-    "publish": "Publishing",
-}
+_DONE = {"index": "Indexed.", "remove": "Removed.", "erase": "Erased."}
 
 
 @dataclass(frozen=True, slots=True)
-class TaskView:
+class ChangeView:
     """What is being done: the order, its stage, how much of it, and the seconds `left` if they can be told.
 
     `message` says how the last order ended. With `watching`, changes are indexed as they happen. What is `mine` is
@@ -48,7 +43,7 @@ class TaskView:
     mine: bool = False
 
 
-class Tasks:
+class DocumentChanges:
     """Carry out orders for one library until it is closed; `command` starts the process that does.
 
     An erasure is recorded in the library before it is ordered. It cannot be stopped, and is tried again until it is
@@ -63,7 +58,7 @@ class Tasks:
         self._orders = deque[Order]()
         self._running: Order | None = None
         self._process: subprocess.Popen[bytes] | None = None
-        self._view, self._began = TaskView(), 0.0
+        self._view, self._began = ChangeView(), 0.0
         self._watchers = set[str]()  # the people who want changes to be indexed
         self._unerased, self._again = "", 0.0  # why an erasure has failed, and when it is tried again
         self._stopped = self._closed = False
@@ -75,19 +70,22 @@ class Tasks:
             if self._erases_later():
                 self.submit("erase")
 
-    def view(self, person: str = "", *, whole: bool = True) -> TaskView:
-        """Return what is being done; not the `whole` of it, but what this person has ordered."""
+    def view(self, person: str = "", *, whole: bool = True) -> ChangeView:
+        """Return what is being done; not the `whole` of it, but of what this person has ordered, without numbers."""
         with self._changed:
-            orders = [one for one in self._orders if whole or one.person == person]
-            watching = bool(self._watchers) if whole else person in self._watchers
-            running = self._running
-            begun = [*orders, *([running] if running else [])]
-            mine = any(one.person == person and one.do != "erase" for one in begun) or person in self._watchers
-            view = self._view if whole or (running and running.person == person) else TaskView()
+            running, view = self._running, self._view
+            if not whole and not (running and running.person == person):
+                view = ChangeView()
+            orders = [order for order in self._orders if whole or order.person == person]
             if orders and not view.running:  # it has yet to be taken
-                view = TaskView(running=True, what=orders[0].do)
-            message = " ".join(filter(None, (view.message, self._unerased if whole else "")))
-            view = replace(view, waiting=len(orders), watching=watching, message=message, mine=mine)
+                view = ChangeView(running=True, what=orders[0].do)
+            watches = person in self._watchers
+            begun = [order for order in (*orders, running) if order and order.person == person]
+            mine = watches or any(order.do != "erase" for order in begun)
+            if not whole:
+                return ChangeView(view.running, view.what, waiting=len(orders), watching=watches, mine=mine)
+            message = " ".join(filter(None, (view.message, self._unerased)))
+            view = replace(view, waiting=len(orders), watching=bool(self._watchers), message=message, mine=mine)
         spent = time.monotonic() - self._began
         if not view.running or not 0 < view.done < view.total or spent < 1:
             return view
@@ -113,7 +111,7 @@ class Tasks:
     def stop(self, person: str = "") -> None:
         """Stop what this person has ordered, erasures excepted; what is finished is kept."""
         with self._changed:
-            self._orders = deque(one for one in self._orders if one.person != person or one.do == "erase")
+            self._orders = deque(order for order in self._orders if order.person != person or order.do == "erase")
             self._watchers.discard(person)
             running = self._running
             if running and running.do == "watch" and not self._watchers:
@@ -140,7 +138,7 @@ class Tasks:
         if self._view.what == "watch":
             self._interrupt()
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="tasks", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="changes", daemon=True)
             self._thread.start()
         self._changed.notify_all()
 
@@ -166,7 +164,7 @@ class Tasks:
             order = self._orders.popleft() if self._orders else Order(library=self._library, do="watch")
             self._running = order
             kept = self._view.message if order.do == "watch" else ""
-            self._view, self._began = TaskView(running=True, what=order.do, message=kept), time.monotonic()
+            self._view, self._began = ChangeView(running=True, what=order.do, message=kept), time.monotonic()
             return order
 
     def _is_due(self) -> bool:
@@ -207,7 +205,7 @@ class Tasks:
             case "waiting":
                 self._show("", 0, 0)
             case "progress":
-                self._show(_NAMES.get(event["stage"], ""), int(event["done"]), int(event["total"]))
+                self._show(STAGES.get(event["stage"], ""), int(event["done"]), int(event["total"]))
         return ""
 
     def _show(self, stage: str, done: int, total: int) -> None:
@@ -219,18 +217,14 @@ class Tasks:
     def _end(self, order: Order, problem: str) -> None:
         with self._changed:
             interrupted = self._stopped or self._closed or order.do == "watch"
-            said = (
-                "Stopped; what was finished is kept."
-                if self._stopped
-                else ""
-                if interrupted or not problem
-                else problem
-            )
             if order.do == "erase":
                 self._unerased = f"Not erased yet, it is tried again: {problem}" if problem else ""
                 self._again = time.monotonic() + _AGAIN_SECONDS
-                said = ""
-            done = {"index": "Indexed.", "remove": "Removed.", "erase": "" if problem else "Erased."}.get(order.do, "")
-            self._view = TaskView(message=said or (done if not interrupted else self._view.message))
-            if order.do == "watch" and problem and not interrupted:
-                self._watchers.clear()
+                message = "" if problem or interrupted else _DONE["erase"]
+            elif self._stopped:
+                message = "Stopped; what was finished is kept."
+            elif interrupted:
+                message = self._view.message
+            else:
+                message = problem or _DONE[order.do]
+            self._view = ChangeView(message=message)

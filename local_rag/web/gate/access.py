@@ -8,11 +8,12 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 
+from starlette.datastructures import Headers
 from starlette.responses import Response
 
 from local_rag.asking import HOST, Person
 from local_rag.errors import LibraryError
-from local_rag.serving.admitted_people import hash_of
+from local_rag.keys import token_hash
 from local_rag.serving.http import cookie_in
 
 FEWEST, MOST = 20, 1000  # characters of a token
@@ -20,7 +21,6 @@ _MOST_SESSIONS = 50  # of one person
 _MOST_CLIENTS, _MOST_WRONG = 10_000, 10_000
 _INVITATION_SECONDS = 300.0
 
-Headers = Mapping[str, list[str]]
 People = Mapping[str, Person]  # by the hashes of their tokens
 Entry = Person | HTTPStatus  # who comes in, or why nobody does
 
@@ -103,13 +103,18 @@ class Access:
         return next((person for person in people.values() if person.id in identifiers), None)
 
     def log_in(
-        self, client: str, token: str, response: Response, people: People, headers: Headers | None = None
+        self,
+        client: str,
+        token: str,
+        response: Response,
+        people: People,
+        headers: Headers = Headers(),  # noqa: B008
     ) -> HTTPStatus:
         """Check a token from the form, and set the cookie of a new session, which stays one of other libraries too."""
         entry = self._try(client, token, people) if self.needed(people) else HTTPStatus.UNAUTHORIZED
         if isinstance(entry, HTTPStatus):
             return entry
-        before = self._sessions.get(_hashed(self._session(headers or {})), frozenset())
+        before = self._sessions.get(_hashed(self._session(headers)), frozenset())
         self._begin(response, entry, before - {HOST.id} - {person.id for person in people.values()})
         return HTTPStatus.OK
 
@@ -135,7 +140,7 @@ class Access:
     def _begin(self, response: Response, person: Person, others: frozenset[str] = frozenset()) -> str:
         name = secrets.token_urlsafe(32)
         session = f"{name}.{self._signed(name)}"
-        own = [one for one, its in self._sessions.items() if person.id in its]
+        own = [hashed for hashed, identifiers in self._sessions.items() if person.id in identifiers]
         if len(own) >= _MOST_SESSIONS:
             del self._sessions[own[0]]
         self._sessions[_hashed(session)] = others | {person.id}
@@ -160,7 +165,7 @@ class Access:
         """Return the person of a token."""
         if self._token and self._same(token, self._token):
             return HOST
-        return people.get(hash_of(token[: MOST + 1]))  # the time of the search tells of hashes, not of tokens
+        return people.get(token_hash(token[: MOST + 1]))  # the time of the search tells of hashes, not of tokens
 
     @staticmethod
     def _same(given: str, wanted: str) -> bool:
@@ -176,7 +181,7 @@ class Access:
         return signed.isascii() and hmac.compare_digest(self._signed(name), signed)
 
     def _session(self, headers: Headers) -> str:
-        session = cookie_in(headers.get("cookie", []), self.cookie)
+        session = cookie_in(headers.getlist("cookie"), self.cookie)
         return session if session.isascii() else ""
 
 
@@ -187,7 +192,7 @@ def _hashed(session: str) -> bytes:
 
 def _bearers(headers: Headers) -> Iterator[str]:
     """Yield the tokens that a request sends as Bearer."""
-    for value in headers.get("authorization", []):
+    for value in headers.getlist("authorization"):
         scheme, _, token = value.partition(" ")
         if scheme.lower() == "bearer":
             yield token.strip()

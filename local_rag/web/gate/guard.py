@@ -5,7 +5,7 @@ import html
 import json
 import re
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 
 from local_rag.asking import Filters, Person
@@ -20,14 +21,14 @@ from local_rag.errors import LocalRagError
 from local_rag.offline import is_loopback
 from local_rag.serving.http import LateBodyError, TooLargeError, client_of, forwarded_for, set_person
 from local_rag.serving.requests import client_key
-from local_rag.web.changes.uploads import MOST_BYTES
+from local_rag.web.changes.additions import MOST_BYTES
 from local_rag.web.gate.access import Access, Buckets, People
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-_HEADERS = {
+_ADDED = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "same-origin",  # with `no-referrer` browsers send our own forms with the Origin null
@@ -35,6 +36,7 @@ _HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "no-store",
 }
+_HEADERS = [(name.encode(), value.encode()) for name, value in _ADDED.items()]
 _FOR_ALL, _LOGIN = ("/healthz", "/static/"), "/login"
 NOBODY = Person("nobody", "", "reader", Filters(within=("/",)))  # who may only log in; no document matches
 _PROGRAMS = "/v1/"
@@ -117,13 +119,12 @@ class Guard:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self._told(scope, message["status"], time.monotonic() - began)
-                kept = [(name, value) for name, value in message.get("headers", ())]
-                present = {name.lower() for name, _ in kept}
-                added = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
-                message["headers"] = kept + [(name, value) for name, value in added if name not in present]
+                given = list(message.get("headers", ()))
+                present = {name.lower() for name, _ in given}
+                message["headers"] = given + [(name, value) for name, value in _HEADERS if name not in present]
             await send(message)
 
-        headers = _headers(scope)
+        headers = Headers(scope=scope)
         self._name_client(scope, headers)
         scope["local_rag"] = Visit(self._access, client_key(client_of(scope)), headers)
         set_person(scope, NOBODY)
@@ -132,7 +133,7 @@ class Guard:
 
     async def body_of(self, scope: Scope, receive: Receive) -> Receive | None:
         """Return what receives the body of a request within the limits, None if the request would be refused."""
-        headers = _headers(scope)
+        headers = Headers(scope=scope)
         self._name_client(scope, headers)
         if self._misplaced(scope, headers) or self._too_much(scope, headers):
             return None
@@ -141,13 +142,13 @@ class Guard:
                 return self._limited(scope, headers, receive)
         return None
 
-    def _name_client(self, scope: Scope, headers: Mapping[str, list[str]]) -> None:
+    def _name_client(self, scope: Scope, headers: Headers) -> None:
         """Note the address of the client that a proxy on this machine tells."""
         if self._behind_proxy and is_loopback(client_of(scope)):
-            told = forwarded_for(headers.get("x-forwarded-for", []))
+            told = forwarded_for(headers.getlist("x-forwarded-for"))
             scope["client"] = (told, 0) if told else scope.get("client")
 
-    def _limited(self, scope: Scope, headers: Mapping[str, list[str]], receive: Receive) -> Receive:
+    def _limited(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         """Return a function that receives a body of allowed length, in time."""
         received, most, whole, ends = 0, self._most(scope, headers), False, asyncio.get_running_loop().time()
         ends += self._limits.upload_seconds if _is_upload(scope, headers) else self._limits.body_seconds
@@ -166,7 +167,7 @@ class Guard:
 
         return receiving
 
-    def _most(self, scope: Scope, headers: Mapping[str, list[str]]) -> int:
+    def _most(self, scope: Scope, headers: Headers) -> int:
         """Return the most bytes that a body may have."""
         if _is_upload(scope, headers):
             return self._limits.upload
@@ -174,15 +175,15 @@ class Guard:
             return self._limits.questions
         return self._limits.conversation if scope["path"].startswith(_PROGRAMS) else self._limits.body
 
-    def _refusal(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         """Return the response that refuses a request, None if the request may pass."""
         if not self._requests.take(client_key(client_of(scope))):
             return _refuse(scope, HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait a moment.")
         return self._misplaced(scope, headers) or self._too_much(scope, headers)
 
-    def _misplaced(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+    def _misplaced(self, scope: Scope, headers: Headers) -> Response | None:
         """Refuse a request for another host, or from a page of another site."""
-        hosts = headers.get("host", [])
+        hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             reason = "This host is not served here; allow it with --allow-host, or name it with --public-url."
             return _refuse(scope, HTTPStatus.BAD_REQUEST, reason)
@@ -190,20 +191,20 @@ class Guard:
             return _refuse(scope, HTTPStatus.FORBIDDEN, "Pages of other sites may not ask here.")
         return None
 
-    def _too_much(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+    def _too_much(self, scope: Scope, headers: Headers) -> Response | None:
         """Refuse a request whose address, cookies or declared body are too large."""
-        if sum(map(len, headers.get("cookie", []))) > self._limits.cookies:
+        if sum(map(len, headers.getlist("cookie"))) > self._limits.cookies:
             reason = f"The cookies are larger than {self._limits.cookies:,} bytes; delete those of this host."
             return _refuse(scope, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reason)
         if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > self._limits.target:
             return _refuse(scope, HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
-        lengths, most = headers.get("content-length", ["0"]), self._most(scope, headers)
-        if not lengths[0].isascii() or not lengths[0].isdigit() or int(lengths[0][:20]) > most:
+        length, most = headers.get("content-length", "0"), self._most(scope, headers)
+        if not length.isascii() or not length.isdigit() or int(length[:20]) > most:
             reason = f"The request is larger than {most:,} bytes."
             return _refuse(scope, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
         return None
 
-    async def _unknown(self, scope: Scope, headers: Mapping[str, list[str]]) -> Response | None:
+    async def _unknown(self, scope: Scope, headers: Headers) -> Response | None:
         """Refuse a request of nobody known, except for the form to log in, and note who sends the others."""
         if scope["path"].startswith(_FOR_ALL):
             return None
@@ -223,7 +224,7 @@ class Guard:
         return None if scope["path"] == _LOGIN else self._turned_away(scope, headers, entry)
 
     @staticmethod
-    def _turned_away(scope: Scope, headers: Mapping[str, list[str]], status: HTTPStatus) -> Response | None:
+    def _turned_away(scope: Scope, headers: Headers, status: HTTPStatus) -> Response | None:
         """Refuse a request, or let it go on to the form to log in."""
         visit: Visit = scope["local_rag"]
         query = scope.get("query_string", b"").decode("latin-1")
@@ -232,17 +233,17 @@ class Guard:
             return _follow(scope.get(ROOT, "") + wanted)
         if status is HTTPStatus.TOO_MANY_REQUESTS:
             return _refuse(scope, status, "Too many wrong tokens; wait a minute.")
-        if scope["method"] == "GET" and "text/html" in "".join(headers.get("accept", [])):
+        if scope["method"] == "GET" and "text/html" in "".join(headers.getlist("accept")):
             visit.status, visit.wanted = HTTPStatus.UNAUTHORIZED, wanted
             scope["path"], scope["raw_path"], scope["query_string"] = _LOGIN, _LOGIN.encode(), b""
             return None
         return _refuse(scope, status, "A token is needed: log in, or send it as `Authorization: Bearer TOKEN`.")
 
-    def _same_site(self, headers: Mapping[str, list[str]]) -> bool:
+    def _same_site(self, headers: Headers) -> bool:
         """Return whether a request comes from a page of this server, or from no page."""
-        if any(origin.lower() not in self._origins for origin in headers.get("origin", [])):
+        if any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
             return False
-        return headers.get("sec-fetch-site", ["none"])[0] in {"same-origin", "none"}
+        return headers.get("sec-fetch-site", "none") in {"same-origin", "none"}
 
 
 class Visit:
@@ -251,7 +252,7 @@ class Visit:
     `status` is that of the form to log in, behind which is what was `wanted`.
     """
 
-    def __init__(self, access: Access, client: str, headers: Mapping[str, list[str]]) -> None:
+    def __init__(self, access: Access, client: str, headers: Headers) -> None:
         self._access, self.client, self._headers = access, client, headers
         self.known, self.status, self.wanted = False, HTTPStatus.OK, "/"
         self.people: People = {}
@@ -274,20 +275,20 @@ class Visit:
         self._access.log_out(self._headers, response)
 
 
-def _is_upload(scope: Scope, headers: Mapping[str, list[str]]) -> bool:
+def _is_upload(scope: Scope, headers: Headers) -> bool:
     """Return whether a request sends files; whoever may not add any is refused before its body is read."""
-    is_form = headers.get("content-type", [""])[0].startswith("multipart/form-data")
+    is_form = headers.get("content-type", "").startswith("multipart/form-data")
     return is_form and scope["path"] == "/library/add"
 
 
-def _is_link(scope: Scope, headers: Mapping[str, list[str]]) -> bool:
+def _is_link(scope: Scope, headers: Headers) -> bool:
     """Return whether a person follows a link of another site, in a tab of its own, to a page that only shows."""
     return (
         scope["method"] == "GET"
         and "origin" not in headers
-        and headers.get("sec-fetch-site", ["none"])[0] in {"cross-site", "same-site"}
-        and headers.get("sec-fetch-mode") == ["navigate"]
-        and headers.get("sec-fetch-dest", ["document"]) == ["document"]
+        and headers.get("sec-fetch-site", "none") in {"cross-site", "same-site"}
+        and headers.getlist("sec-fetch-mode") == ["navigate"]
+        and headers.getlist("sec-fetch-dest") in ([], ["document"])
         and bool(_LINKED.fullmatch(scope["path"]))
     )
 
@@ -301,18 +302,11 @@ def _follow(wanted: str) -> Response:
     )
 
 
-def _headers(scope: Scope) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in scope["headers"]:
-        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-    return found
-
-
-_SAID = {HTTPStatus.TOO_MANY_REQUESTS: {"retry-after": "1"}, HTTPStatus.UNAUTHORIZED: {"www-authenticate": "Bearer"}}
+_WITH = {HTTPStatus.TOO_MANY_REQUESTS: {"retry-after": "1"}, HTTPStatus.UNAUTHORIZED: {"www-authenticate": "Bearer"}}
 
 
 def _refuse(scope: Scope, status: HTTPStatus, reason: str) -> Response:
     if not scope["path"].startswith(_PROGRAMS):
-        return PlainTextResponse(reason + "\n", status, _SAID.get(status))
+        return PlainTextResponse(reason + "\n", status, _WITH.get(status))
     error = {"message": reason, "type": "invalid_request_error", "param": None, "code": None}
-    return Response(json.dumps({"error": error}) + "\n", status, _SAID.get(status), media_type="application/json")
+    return Response(json.dumps({"error": error}) + "\n", status, _WITH.get(status), media_type="application/json")

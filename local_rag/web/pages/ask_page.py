@@ -1,61 +1,50 @@
-"""The pages that ask: a question with its answer, the passages alone, and the form to log in."""
+"""The pages that ask: an answer, the passages alone, a list of what all documents hold; and the form to log in."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
 from starlette.background import BackgroundTask
-from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from local_rag.asking import EVERYTHING, AskOptions, Filters
-from local_rag.display import answer_as_dict, passage_as_dict
-from local_rag.serving.http import unless_gone
-from local_rag.serving.requests import AskRequest, SearchRequest
-from local_rag.web.filtering import as_fields, filters_of
-from local_rag.web.site import (
-    THEME_COOKIE,
-    THEMES,
-    caller_of,
-    form_of,
-    history_of,
-    json_response,
-    library_of,
-    local_address,
-    may_record,
-    number_field,
-    site_of,
-    text_field,
-    wants_json,
-)
+from local_rag.display import answer_as_dict, found_as_csv, found_as_dict, passage_as_dict
+from local_rag.records import FoundPlace
+from local_rag.serving.requests import AskRequest, FindRequest, SearchRequest
+from local_rag.web.forms import as_fields, as_query, filters_of, local_address, number_field, text_field
+from local_rag.web.site import THEME_COOKIE, THEMES, PageRequest, attachment, json_response
 from local_rag.web.stream import answer_stream
-from local_rag.web.views.answer_view import cards, view_answer
-from local_rag.web.views.thread_view import Thread, view_thread
+from local_rag.web.views.answer_view import Thread, cards, view_answer, view_list, view_thread
 
 _YEAR = 365 * 24 * 3600
 _MOST_TURNS = 100_000
+_SORTS: Mapping[str, Callable[[FoundPlace], Any]] = {
+    "place": lambda place: (place.passage.path, place.passage.start),
+    "text": lambda place: place.passage.text.casefold(),
+    "occurrences": lambda place: place.occurrences,
+}
 
 
-async def home(request: Request) -> Response:
+def home(request: PageRequest) -> Response:
     """Show the form, with a conversation if one is named."""
-    site = site_of(request)
-    site.service.wake()
+    request.service.wake()
     question, thread = request.query_params.get("q", ""), Thread()
     if conversation := request.query_params.get("conversation", ""):
-        thread = await site.aside(lambda: _thread(request, conversation, question or None))
+        thread = _thread(request, conversation, question or None)
     if last := thread.last:
-        shown = {"view": last.view, "cards": last.cards}
-        return await site.aside(lambda: _page(request, last.kept.question, EVERYTHING, thread, **shown))
-    return await site.aside(lambda: _page(request, question, EVERYTHING, thread))
+        return _page(request, last.kept.question, EVERYTHING, thread, view=last.view, cards=last.cards)
+    return _page(request, question, EVERYTHING, thread)
 
 
-async def ask(request: Request) -> Response:
+async def ask(request: PageRequest) -> Response:
     """Answer the question of the form: as a stream of events, as JSON or as a page."""
-    site, fields = site_of(request), await form_of(request)
+    fields = await request.fields()
     if fields.get("do") == "search":
-        query = {"q": text_field(fields, "question"), **as_fields(filters_of(fields))}
-        return RedirectResponse(f"/search?{urlencode({name: text for name, text in query.items() if text})}", 303)
+        query = as_query("q", text_field(fields, "question"), filters_of(fields))
+        return RedirectResponse(f"/search?{urlencode(query)}", 303)
     asked = AskRequest(
         question=text_field(fields, "question") or text_field(fields, "q"),
         options=AskOptions(
@@ -66,56 +55,77 @@ async def ask(request: Request) -> Response:
         new_subject=bool(fields.get("new_subject")),
     )
     if "text/event-stream" in request.headers.get("accept", ""):
-        turns = number_field(fields, "shown", _MOST_TURNS) or 0
-        return answer_stream(request, asked, shown=turns)
-    found = await unless_gone(request.receive, site.service.ask(asked, caller_of(request)).outcome())
-    if wants_json(request):
-        more = {"again": found.again, "conversation": found.conversation, "notice": found.notice}
-        name = await site.aside(library_of(request).place_names)
-        return json_response(answer_as_dict(found.answer, name) | more)
+        return answer_stream(request, asked, shown=number_field(fields, "shown", _MOST_TURNS) or 0)
+    served = await request.outcome(request.service.ask(asked, request.caller))
 
-    def shown() -> Response:
-        library, thread = library_of(request), Thread()
-        said = cards(library, asked.question, found.answer.passages, answer=found.answer)
-        view = view_answer(found.answer, again=found.again, notice=found.notice, changed=found.changed, library=library)
-        if found.conversation is not None:
-            thread = _thread(request, found.conversation, asked.question)
-        return _page(request, asked.question, asked.options.filters, thread, view=view, cards=said)
+    def show() -> Response:
+        library, answer, thread = request.library, served.answer, Thread()
+        if request.wants_json:
+            more = {"again": served.again, "conversation": served.conversation, "notice": served.notice}
+            return json_response(answer_as_dict(answer, library.place_names()) | more)
+        evidence = cards(library, asked.question, answer.passages, answer=answer)
+        view = view_answer(answer, again=served.again, notice=served.notice, changed=served.changed, library=library)
+        if served.conversation is not None:
+            thread = _thread(request, served.conversation, asked.question)
+        return _page(request, asked.question, asked.options.filters, thread, view=view, cards=evidence)
 
-    return await site.aside(shown)
+    return await request.aside(show)
 
 
-async def search(request: Request) -> Response:
+async def search(request: PageRequest) -> Response:
     """Show the passages that fit a question."""
-    site, fields = site_of(request), request.query_params
-    if not fields.get("q", "").strip() and not wants_json(request):
+    fields = request.query_params
+    if not fields.get("q", "").strip() and not request.wants_json:
         return RedirectResponse("/", 303)
     asked = SearchRequest(
         question=fields.get("q", ""),
         top=number_field(fields, "top") or 10,
         options=AskOptions(rerank=fields.get("rerank", "1") != "0", filters=filters_of(fields)),
     )
-    trace = await unless_gone(request.receive, site.service.search(asked, caller_of(request)).outcome())
+    trace = await request.outcome(request.service.search(asked, request.caller))
 
-    def shown() -> Response:
-        library = library_of(request)
-        if wants_json(request):
-            reranked = library.reranks and asked.options.rerank
-            name = library.place_names()
+    def show() -> Response:
+        library = request.library
+        if request.wants_json:
+            name, reranked = library.place_names(), library.reranks and asked.options.rerank
             passages = [passage_as_dict(passage, name) for passage in trace.passages]
             return json_response({"question": asked.question, "reranked": reranked, "passages": passages})
-        found = cards(library, asked.question, trace.passages)
-        return _page(request, asked.question, asked.options.filters, Thread(), cards=found, searched=True)
+        evidence = cards(library, asked.question, trace.passages)
+        return _page(request, asked.question, asked.options.filters, Thread(), cards=evidence, searched=True)
 
-    response = await site.aside(shown)
-    if not wants_json(request):
-        response.background = BackgroundTask(site.service.read_ahead, asked, caller_of(request))
+    response = await request.aside(show)
+    if not request.wants_json:
+        response.background = BackgroundTask(request.service.read_ahead, asked, request.caller)
     return response
 
 
-async def log_in(request: Request) -> Response:
+async def find(request: PageRequest) -> Response:
+    """Show what all documents hold for a question that counts or lists, sorted as its links say, or as a file."""
+    fields = request.query_params
+    if not fields.get("q", "").strip() and not request.wants_json:
+        return RedirectResponse("/", 303)
+    asked = FindRequest(question=fields.get("q", ""), filters=filters_of(fields))
+    found = await request.outcome(request.service.find(asked, request.caller))
+    sort, down = fields.get("sort", ""), bool(fields.get("down"))
+
+    def show() -> Response:
+        library = request.library
+        if request.wants_json:
+            return json_response(found_as_dict(found, library.place_names()))
+        places = sorted(found.places, key=_SORTS[sort], reverse=down) if sort in _SORTS else found.places
+        ordered = replace(found, places=tuple(places))
+        if fields.get("format") == "csv":
+            return attachment(found_as_csv(ordered, library.place_names()), "found.csv", "text/csv")
+        listed = view_list(ordered, library.contents().documents)
+        address = f"/find?{urlencode(as_query('q', asked.question, asked.filters))}"
+        return request.page("find.html", question=asked.question, listed=listed, address=address, sort=sort, down=down)
+
+    return await request.aside(show)
+
+
+async def log_in(request: PageRequest) -> Response:
     """Show the form for the token, or check the token, or the link that `--open` has opened."""
-    site, visit, status, wrong = site_of(request), request.scope["local_rag"], HTTPStatus.OK, ""
+    visit, wrong = request.visit, ""
     if request.method == "GET":
         status, wanted = visit.status, visit.wanted
         if "once" in request.query_params:
@@ -125,7 +135,7 @@ async def log_in(request: Request) -> Response:
                 return response
             wrong = "This link counts once, and no longer than a few minutes; log in with the token."
     else:
-        fields = await form_of(request)
+        fields = await request.fields()
         wanted = local_address(text_field(fields, "next"))
         response = RedirectResponse(wanted, 303)
         status = visit.log_in(text_field(fields, "token"), response)
@@ -133,19 +143,19 @@ async def log_in(request: Request) -> Response:
             return response
         late = status is HTTPStatus.TOO_MANY_REQUESTS
         wrong = "Too many tries; wait a minute." if late else "That is not the token."
-    return await site.show(request, "login.html", status=int(status), wrong=wrong, wanted=wanted)
+    return await request.aside(lambda: request.page("login.html", status=int(status), wrong=wrong, wanted=wanted))
 
 
-async def log_out(request: Request) -> Response:
+async def log_out(request: PageRequest) -> Response:
     """Forget the client's session."""
     response = RedirectResponse("/", 303)
-    request.scope["local_rag"].log_out(response)
+    request.visit.log_out(response)
     return response
 
 
-async def theme(request: Request) -> Response:
+async def theme(request: PageRequest) -> Response:
     """Choose between the light and the dark page."""
-    fields = await form_of(request)
+    fields = await request.fields()
     chosen = text_field(fields, "theme")
     response = RedirectResponse(local_address(text_field(fields, "back")), 303)
     if chosen in THEMES:
@@ -157,18 +167,18 @@ ROUTES = (
     Route("/", home),
     Route("/ask", ask, methods=["POST"]),
     Route("/search", search),
+    Route("/find", find),
     Route("/login", log_in, methods=["GET", "POST"]),
     Route("/logout", log_out, methods=["POST"]),
     Route("/theme", theme, methods=["POST"]),
 )
 
 
-def _page(request: Request, question: str, filters: Filters, thread: Thread, **shown: Any) -> Response:
-    said: dict[str, Any] = {"question": question, "filters": as_fields(filters), "thread": thread}
-    said |= {"view": None, "cards": [], "searched": False, "may_record": may_record(request)} | shown
-    return site_of(request).page(request, "ask.html", **said)
+def _page(request: PageRequest, question: str, filters: Filters, thread: Thread, **shown: Any) -> Response:
+    usual: dict[str, Any] = {"view": None, "cards": [], "searched": False, "may_record": request.may_record}
+    return request.page("ask.html", question=question, filters=as_fields(filters), thread=thread, **usual | shown)
 
 
-def _thread(request: Request, conversation: str, asked: str | None = None) -> Thread:
-    with history_of(request) as history:
-        return view_thread(history, library_of(request), conversation, apart=asked)
+def _thread(request: PageRequest, conversation: str, asked: str | None = None) -> Thread:
+    with request.history() as history:
+        return view_thread(history.turns(conversation), request.library, conversation, apart=asked)

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
-from starlette.convertors import Convertor, register_url_convertor
-from starlette.requests import Request
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
@@ -16,7 +15,8 @@ from local_rag.reading.mailbox import mailbox_of
 from local_rag.reading.page_image import draw_page
 from local_rag.reading.read import read_bytes
 from local_rag.view import View
-from local_rag.web.site import library_of, parse_number, site_of
+from local_rag.web.forms import parse_number
+from local_rag.web.site import PageRequest
 from local_rag.web.views.answer_view import STATES
 from local_rag.web.views.document_view import path_key, view_document
 
@@ -25,48 +25,39 @@ _MOVED = "The file was moved or deleted after indexing; its text is in the libra
 DRAWN_AT_ONCE = 2
 
 
-class _Identifier(Convertor[int]):
+class _Identifier(IntegerConvertor):
     """A number that SQLite can hold."""
 
     regex = "[0-9]{1,18}"
-
-    def convert(self, value: str) -> int:
-        return int(value)
-
-    def to_string(self, value: int) -> str:
-        return str(value)
 
 
 register_url_convertor("identifier", _Identifier())
 
 
-async def document_list(_request: Request) -> Response:
+async def document_list(_request: PageRequest) -> Response:
     """Lead to the page of the library, which lists the documents."""
     return RedirectResponse("/library", 303)
 
 
-def document(request: Request) -> Response:
+def document(request: PageRequest) -> Response:
     """Show a part of a document."""
-    library, query = library_of(request), request.query_params
+    library, query = request.library, request.query_params
     chunk, place, of = known(request, "chunk"), query.get("at", ""), query.get("of", "")
     try:
-        found = library.document(request.path_params["document"])
+        whole = library.document(request.path_params["document"])
     except MissingError:
         if (newer := _newer(library, of)) is None:
             raise
         return RedirectResponse(f"/document/{newer}?{urlencode({'at': place, 'of': of})}", 303)
     # The passage that stands for a whole document is none of its chunks.
-    named = chunk and not place and not any(one.chunk_id == chunk for one in found.passages)
-    if named and library.passage(chunk).path != found.path:
+    named = chunk and not place and not any(passage.chunk_id == chunk for passage in whole.passages)
+    if named and library.passage(chunk).path != whole.path:
         raise MissingError("This passage belongs to another document; search again.")
     plain = query.get("view") == "lines"
     view = view_document(
-        found, chunk_id=chunk, place=place, start=offset(request, "from"), page=known(request, "page"), plain=plain
+        whole, chunk_id=chunk, place=place, start=offset(request, "from"), page=known(request, "page"), plain=plain
     )
-    is_pdf = found.path.lower().endswith(".pdf")
-    return site_of(request).page(
-        request, "document.html", view=view, change=STATES[found.state], is_pdf=is_pdf, plain=plain
-    )
+    return request.page("document.html", view=view, change=STATES[whole.state], is_pdf=_is_pdf(whole.path), plain=plain)
 
 
 def _newer(library: View, of: str) -> int | None:
@@ -75,10 +66,9 @@ def _newer(library: View, of: str) -> int | None:
     return next((number for path, number in documents.items() if path_key(path) == of), None)
 
 
-async def page_image(request: Request) -> Response:
+async def page_image(request: PageRequest) -> Response:
     """Draw a page of a PDF with the words of a passage marked."""
-    site = site_of(request)
-    path, passage = await site.aside(lambda: _page_of(request))
+    path, passage = await request.aside(lambda: _page_of(request))
     async with request.app.state.drawing:
         try:
             image = await asyncio.to_thread(draw_page, path, request.path_params["page"], passage)
@@ -87,9 +77,9 @@ async def page_image(request: Request) -> Response:
     return Response(image, media_type="image/png")
 
 
-def original(request: Request) -> Response:
+def original(request: PageRequest) -> Response:
     """Return the file itself, to be saved."""
-    path = Path(library_of(request).document(request.path_params["document"], with_text=False).path)
+    path = Path(request.library.document(request.path_params["document"], with_text=False).path)
     name = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in path.name)
     headers = {"content-disposition": f'attachment; filename="{name}"', "content-security-policy": "sandbox"}
     if mailbox_of(path) is not None and not path.parent.is_dir():
@@ -97,12 +87,7 @@ def original(request: Request) -> Response:
             return Response(read_bytes(path), media_type="application/octet-stream", headers=headers)
         except ReadError:
             raise MissingError(_MOVED) from None
-    try:
-        with open_in_place(path) as file:
-            size = file.seek(0, 2)
-    except OSError:
-        raise MissingError(_MOVED) from None
-    return StreamingResponse(_blocks(path, size), media_type="application/octet-stream", headers=headers)
+    return StreamingResponse(_blocks(path, _size_of(path)), media_type="application/octet-stream", headers=headers)
 
 
 ROUTES = (
@@ -120,25 +105,34 @@ def _blocks(path: Path, size: int) -> Iterator[bytes]:
             yield block
 
 
-def _page_of(request: Request) -> tuple[Path, str]:
-    """Return the file of a PDF and the text of the passage to mark, empty if none is named."""
-    library = library_of(request)
-    found, chunk = library.document(request.path_params["document"], with_text=False), known(request, "chunk")
-    if not found.path.lower().endswith(".pdf"):
-        raise MissingError("Only pages of a PDF are drawn.")
+def _size_of(path: Path) -> int:
+    """Return the size of a file that can be read; raise MissingError for any other."""
     try:
-        with open_in_place(Path(found.path)):
-            pass
+        with open_in_place(path) as file:
+            return file.seek(0, 2)
     except OSError:
         raise MissingError(_MOVED) from None
+
+
+def _is_pdf(path: str) -> bool:
+    return path.lower().endswith(".pdf")
+
+
+def _page_of(request: PageRequest) -> tuple[Path, str]:
+    """Return the file of a PDF and the text of the passage to mark, empty if none is named."""
+    library, chunk = request.library, known(request, "chunk")
+    path = library.document(request.path_params["document"], with_text=False).path
+    if not _is_pdf(path):
+        raise MissingError("Only pages of a PDF are drawn.")
+    _size_of(Path(path))
     try:
         passage = library.passage(chunk)
     except MissingError:
-        return Path(found.path), ""
-    return Path(found.path), passage.text if passage.path == found.path else ""
+        return Path(path), ""
+    return Path(path), passage.text if passage.path == path else ""
 
 
-def offset(request: Request, name: str) -> int:
+def offset(request: PageRequest, name: str) -> int:
     """Return a number from the address, 0 if there is none; raise QuestionError for what is no number."""
     text = request.query_params.get(name, "0")
     if (number := parse_number(text)) is None:
@@ -146,7 +140,7 @@ def offset(request: Request, name: str) -> int:
     return number
 
 
-def known(request: Request, name: str) -> int:
+def known(request: PageRequest, name: str) -> int:
     """Return the number of a passage or page from the address, 0 if there is none; raise MissingError for no number."""
     try:
         return offset(request, name)

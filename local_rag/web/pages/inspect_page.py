@@ -5,29 +5,17 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
-from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from local_rag.asking import require_question
 from local_rag.display import passage_as_dict
 from local_rag.errors import QuestionError
 from local_rag.retrieval.searcher import Trace
-from local_rag.serving.http import require_role, unless_gone
 from local_rag.serving.requests import SearchRequest
 from local_rag.view import View
-from local_rag.web.site import (
-    caller_of,
-    form_of,
-    json_response,
-    library_of,
-    may_record,
-    parse_number,
-    person_of,
-    site_of,
-    text_field,
-    wants_json,
-)
+from local_rag.web.forms import parse_number, text_field
+from local_rag.web.site import PageRequest, json_response
 from local_rag.web.views.answer_view import Card, cards
 
 VIEWS = ("all", "dense", "keyword", "lost")
@@ -55,25 +43,20 @@ class Missing:
     ranks: Mapping[str, int | None]
 
 
-async def inspect(request: Request) -> Response:
+async def inspect(request: PageRequest) -> Response:
     """Show the candidates of a search."""
-    site = site_of(request)
-    text, show = request.query_params.get("q", ""), request.query_params.get("show", "all")
-    path = request.query_params.get("path", "")
-    shared: dict[str, Any] = {"question": text, "path": path, "view": show if show in VIEWS else "all"}
-    empty: dict[str, Any] = {"rows": [], "seconds": {}, "missing": [], "counts": {}, "written": "", "stages": []}
-    empty |= {"records": False, "wrong": []}
+    query = request.query_params
+    text, view = query.get("q", ""), query.get("show", "all")
+    shown: dict[str, Any] = {"question": text, "path": query.get("path", ""), "view": view if view in VIEWS else "all"}
     if not text.strip():
-        if person_of(request).may("editor"):
-            empty["wrong"] = (await site.aside(library_of(request).wrong_answers))[-_ROWS:]
-        return await site.show(request, "inspect.html", **shared | empty)
-    asked = SearchRequest(question=text, top=max(_ROWS, library_of(request).settings.passages))
-    trace = await unless_gone(request.receive, site.service.search(asked, caller_of(request)).outcome())
-    return await site.aside(lambda: _found(request, trace, shared))
+        return await request.aside(lambda: _page(request, shown))
+    asked = SearchRequest(question=text, top=max(_ROWS, request.library.settings.passages))
+    trace = await request.outcome(request.service.search(asked, request.caller))
+    return await request.aside(lambda: _trace(request, trace, shown))
 
 
-def _found(request: Request, trace: Trace, shared: Mapping[str, Any]) -> Response:
-    site, library, text, path = site_of(request), library_of(request), shared["question"], shared["path"]
+def _trace(request: PageRequest, trace: Trace, shown: Mapping[str, Any]) -> Response:
+    library, text, path = request.library, shown["question"], shown["path"]
     kept = library.settings.passages
     missing = why_missing(library, trace, path) if path.strip() else []
     rows = [
@@ -85,41 +68,44 @@ def _found(request: Request, trace: Trace, shared: Mapping[str, Any]) -> Respons
         )
         for number, card in enumerate(cards(library, text, trace.passages), start=1)
     ]
-    if wants_json(request):
+    if request.wants_json:
         name = library.place_names()
         passages = [passage_as_dict(row.card.passage, name) | {"kept": row.kept} for row in rows]
         return json_response({"question": text, "seconds": trace.seconds, "passages": passages, "missing": missing})
-    return site.page(
+    return _page(
         request,
-        "inspect.html",
-        **shared,
-        rows=[row for row in rows if is_shown(row, shared["view"], kept)],
+        shown,
+        rows=[row for row in rows if is_shown(row, shown["view"], kept)],
         seconds=trace.seconds,
         missing=missing,
         counts={view: sum(is_shown(row, view, kept) for row in rows) for view in VIEWS},
         written=request.query_params.get("written", ""),
         file=library.questions_file,
-        wrong=[],
-        records=may_record(request),
+        records=request.may_record,
         stages=[name for name in ("dense", "keyword", "fused", "rerank") if any(name in row.hits for row in rows)],
     )
 
 
-async def keep(request: Request) -> Response:
+def _page(request: PageRequest, shown: Mapping[str, Any], **traced: Any) -> Response:
+    wrong = request.library.wrong_answers()[-_ROWS:] if not traced and request.person.may("editor") else []
+    empty: dict[str, Any] = {"rows": [], "seconds": {}, "missing": [], "counts": {}, "stages": []}
+    empty |= {"written": "", "records": False}
+    return request.page("inspect.html", wrong=wrong, **shown, **empty | traced)
+
+
+async def keep(request: PageRequest) -> Response:
     """Add a question and the passage that answers it to the library's own dataset, or to those answered wrongly."""
-    require_role(request.scope, "editor")
-    fields = await form_of(request)
-    wrong = "wrong" in fields
-    question, chunk = text_field(fields, "question"), parse_number(str(fields.get("wrong" if wrong else "chunk", "")))
+    request.require("editor")
+    fields = await request.fields()
+    kept, field = ("wrong", "wrong") if "wrong" in fields else ("right", "chunk")
+    question, chunk = text_field(fields, "question"), parse_number(str(fields.get(field, "")))
     require_question(question)
     if chunk is None:
         raise QuestionError("No passage was named; choose the one that answers the question.")
-    library, kept = library_of(request), "wrong" if wrong else "right"
-    record = library.record_wrong_answer if wrong else library.record_question
-    await site_of(request).aside(lambda: record(question, chunk))
-    if wants_json(request):
-        return json_response({"kept": kept})
-    return RedirectResponse(f"/inspect?{urlencode({'q': question, 'written': kept})}", 303)
+    library = request.library
+    record = library.record_wrong_answer if kept == "wrong" else library.record_question
+    await request.aside(lambda: record(question, chunk))
+    return request.done(f"/inspect?{urlencode({'q': question, 'written': kept})}", {"kept": kept})
 
 
 ROUTES = (Route("/inspect", inspect), Route("/inspect/question", keep, methods=["POST"]))
@@ -140,12 +126,12 @@ def why_missing(library: View, trace: Trace, path: str) -> list[Missing]:
     """Return the best rank in every stage of any chunk of each document whose path contains this text."""
     wanted = path.strip().casefold()
     documents = [number for name, number in library.contents().documents.items() if wanted in name.casefold()]
-    found = []
+    missing = []
     for document in map(library.document, documents[:_MOST_FOUND]):
         chunks = {passage.chunk_id for passage in document.passages}
         ranks = {name: _best(ranking, chunks) for name, ranking in trace.rankings.items()}
-        found.append(Missing(document.path, len(chunks), ranks))
-    return found
+        missing.append(Missing(document.path, len(chunks), ranks))
+    return missing
 
 
 def _best(ranking: Sequence[int], chunks: set[int]) -> int | None:

@@ -1,6 +1,5 @@
-"""The page of the library: documents, a running index, models, disk, and what needs attention; and the health check."""
+"""The page of the library: documents, a running index, models, disk, and what needs attention."""
 
-import asyncio
 import threading
 import time
 from collections import deque
@@ -8,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from local_rag.catalogue.contents import IndexedDocument, IndexProgress
@@ -17,11 +15,10 @@ from local_rag.catalogue.library_status import Status
 from local_rag.errors import ModelError
 from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
-from local_rag.serving.http import require_role
 from local_rag.view import View
-from local_rag.web.pages.changes_page import may_change, task_of
+from local_rag.web.pages.changes_page import change_of, may_change
 from local_rag.web.pages.document_page import offset
-from local_rag.web.site import json_response, library_of, site_of, wants_json
+from local_rag.web.site import PageRequest, json_response
 from local_rag.web.views.answer_view import STATES
 
 _LISTED = 200  # documents on a page
@@ -97,64 +94,23 @@ class LibraryView:
     whole: bool
 
 
-def library(request: Request) -> Response:
+def library(request: PageRequest) -> Response:
     """Show the library."""
-    view = view_library(library_of(request), request.app.state.pace, start=offset(request, "from"))
-    if wants_json(request):
+    view = view_library(request.library, request.app.state.pace, start=offset(request, "from"))
+    if request.wants_json:
         return json_response(view)
-    return site_of(request).page(
-        request,
-        "library.html",
-        view=view,
-        checkup=request.app.state.checkup.view,
-        may_change=may_change(request),
-        task=task_of(request),
-    )
+    checkup, task = request.app.state.checkup.view, change_of(request)
+    return request.page("library.html", view=view, checkup=checkup, may_change=may_change(request), task=task)
 
 
-def progress(request: Request) -> Response:
+def progress(request: PageRequest) -> Response:
     """Return the part of the page that shows a running index; a header says whether one is running."""
-    site = site_of(request)
-    library = library_of(request)
-    running = view_progress(library.index_progress(), request.app.state.pace if library.is_whole else None)
-    return _part(site.fragment("progress.html", progress=running), running=running.running)
+    library = request.library
+    progress = view_progress(library.index_progress(), request.app.state.pace if library.is_whole else None)
+    return request.part("progress.html", running=progress.running, progress=progress)
 
 
-async def doctor(request: Request) -> Response:
-    """Begin to check machine, models and library."""
-    require_role(request.scope, "owner")
-    request.app.state.checkup.start(site_of(request).service.library)
-    return RedirectResponse("/library#doctor", 303)
-
-
-def doctor_findings(request: Request) -> Response:
-    """Return the part of the page that shows what a check has found so far."""
-    require_role(request.scope, "owner")
-    checkup = request.app.state.checkup.view
-    return _part(site_of(request).fragment("checkup.html", checkup=checkup), running=bool(checkup and checkup.running))
-
-
-async def health(request: Request) -> Response:
-    """Return whether the server is ready to search; this waits for no disk and no page."""
-    site = site_of(request)
-    worker = site.service.worker
-    if not worker.ready:
-        worker.wake()
-    badge = await asyncio.to_thread(site.seal.badge)
-    return json_response({"ready": worker.ready, "sealed": badge.sealed, "loaded": worker.loaded})
-
-
-def _part(html: str, *, running: bool) -> Response:
-    return HTMLResponse(html, headers={"x-local-rag-running": "yes" if running else "no"})
-
-
-ROUTES = (
-    Route("/library", library),
-    Route("/library/progress", progress),
-    Route("/library/doctor", doctor, methods=["POST"]),
-    Route("/library/doctor", doctor_findings),
-    Route("/healthz", health),
-)
+ROUTES = (Route("/library", library), Route("/library/progress", progress))
 
 
 def view_library(library: View, pace: Pace, *, start: int = 0) -> LibraryView:
@@ -186,21 +142,20 @@ def view_progress(indexing: IndexProgress, pace: Pace | None) -> ProgressView:
     return ProgressView(indexing.running, stage, done, total, rate, (total - done) / rate if rate else None)
 
 
-def _view_document(one: IndexedDocument) -> DocumentView:
-    state = STATES[one.state] or ("waiting to be embedded" if one.vectors < one.chunks else "ready")
-    return DocumentView(one.id, one.path, one.title, one.chunks, state, one.notes)
+def _view_document(document: IndexedDocument) -> DocumentView:
+    state = STATES[document.state] or ("waiting to be embedded" if document.vectors < document.chunks else "ready")
+    return DocumentView(document.id, document.path, document.title, document.chunks, state, document.notes)
 
 
 def _models(library: View) -> list[ModelView]:
-    known, found = load_registry().models, []
+    registered, models = load_registry().models, []
     for role, name in chosen(library.settings).items():
-        entry: Any = known.get(name)
+        entry: Any = registered.get(name)
         try:
             installed = resolve(name, role)
         except ModelError:
             installed = None
         sha256 = entry.weights.sha256 if entry else installed.identity if installed else ""
-        found.append(
-            ModelView(role, Path(name).name, entry.licence if entry else "your own", sha256, installed is not None)
-        )
-    return found
+        licence = entry.licence if entry else "your own"
+        models.append(ModelView(role, Path(name).name, licence, sha256, installed is not None))
+    return models

@@ -8,28 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.datastructures import UploadFile
-from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from local_rag.asking import AskOptions
+from local_rag.asking import AskOptions, KeptList
 from local_rag.errors import BusyError, QuestionError
-from local_rag.records import Answer
 from local_rag.serving.answer_files import answers_in_form
-from local_rag.serving.open_history import KeptList
 from local_rag.serving.question_files import questions_in
-from local_rag.serving.question_lists import QuestionLists, RunView
-from local_rag.web.changes.uploads import file_name
-from local_rag.web.filtering import as_fields, filters_of
-from local_rag.web.site import (
-    caller_of,
-    history_of,
-    json_response,
-    library_of,
-    site_of,
-    wants_json,
-)
-from local_rag.web.views.answer_view import AnswerView, view_answer
+from local_rag.serving.question_lists import RunView
+from local_rag.web.changes.additions import file_name
+from local_rag.web.forms import as_fields, filters_of
+from local_rag.web.site import PageRequest, attachment, json_response
+from local_rag.web.views.answer_view import view_answer
 
 MOST_QUESTIONS, _MOST_LISTS, _SHOWN = 1000, 50, 200
 _READING_SECONDS = 5.0  # for the place of a file that takes its time
@@ -49,19 +39,17 @@ class ListView:
     left: int
 
 
-def questions(request: Request) -> Response:
+def questions(request: PageRequest) -> Response:
     """Show the form, and the lists of this person."""
-    with history_of(request) as history:
-        lists = [_view(request, one) for one in history.question_lists()]
-    if wants_json(request):
-        return json_response([_as_dict(one) for one in lists])
-    shown: dict[str, Any] = {"lists": lists, "filters": as_fields(filters_of({})), "most": MOST_QUESTIONS}
-    return site_of(request).page(request, "questions.html", **shown)
+    with request.history() as history:
+        lists = [_view(request, kept) for kept in history.question_lists()]
+    if request.wants_json:
+        return json_response(list(map(_as_dict, lists)))
+    return request.page("questions.html", lists=lists, filters=as_fields(filters_of({})), most=MOST_QUESTIONS)
 
 
-async def begin(request: Request) -> Response:
+async def begin(request: PageRequest) -> Response:
     """Take a file of questions, and begin to answer them."""
-    site = site_of(request)
     # What is sent is smaller than what would be written to a temporary file.
     async with request.form(max_files=1, max_fields=20) as fields:
         sent = fields.get("file")
@@ -76,79 +64,71 @@ async def begin(request: Request) -> Response:
             return questions_in(name, data)
 
     async with reading.turn:
-        asked = await site.aside(read)
+        asked = await request.aside(read)
     if len(asked) > MOST_QUESTIONS:
         raise QuestionError(f"{name} has more than {MOST_QUESTIONS:,} questions; divide it into several files.")
 
     def start() -> str:
-        with history_of(request) as history:
+        with request.history() as history:
             if len(history.question_lists()) >= _MOST_LISTS:
                 raise BusyError("There are too many files of questions; forget one first.")
             identifier = history.begin_list(name, asked, AskOptions(filters=filters))
-        _lists(request).start(identifier, caller_of(request))
+        request.site.lists.start(identifier, request.caller)
         return identifier
 
-    identifier = await site.aside(start)
-    if wants_json(request):
-        return json_response({"id": identifier, "questions": len(asked)})
-    return RedirectResponse(f"/questions/{identifier}", 303)
+    identifier = await request.aside(start)
+    return request.done(f"/questions/{identifier}", {"id": identifier, "questions": len(asked)})
 
 
-def question_list(request: Request) -> Response:
+def question_list(request: PageRequest) -> Response:
     """Show a list with its answers."""
-    with history_of(request) as history:
-        view = _view(request, history.question_list(_named(request)))
-        answers = history.answers(view.kept.id)
-    if wants_json(request):
+    view = _view(request, _kept(request))
+    if request.wants_json:
         return json_response(_as_dict(view))
-    rows: list[tuple[str, AnswerView]] = [(one.question, view_answer(one)) for one in answers[-_SHOWN:]]
+    with request.history() as history:
+        rows = [(answer.question, view_answer(answer)) for answer in history.answers(view.kept.id)[-_SHOWN:]]
     filters = {name: text for name, text in as_fields(view.kept.options.filters).items() if text}
-    return site_of(request).page(request, "question_list.html", view=view, rows=rows, filters=filters)
+    return request.page("question_list.html", view=view, rows=rows, filters=filters)
 
 
-def progress(request: Request) -> Response:
+def progress(request: PageRequest) -> Response:
     """Return the part of the page that shows how far a list is; a header says whether it is being answered."""
-    with history_of(request) as history:
-        view = _view(request, history.question_list(_named(request)))
-    html = site_of(request).fragment("question_progress.html", view=view)
-    return HTMLResponse(html, headers={"x-local-rag-running": "yes" if view.run.running else "no"})
+    view = _view(request, _kept(request))
+    return request.part("question_progress.html", running=view.run.running, view=view)
 
 
-def go_on(request: Request) -> Response:
+def go_on(request: PageRequest) -> Response:
     """Answer what is unanswered."""
-    with history_of(request) as history:
-        identifier = history.question_list(_named(request)).id
-    _lists(request).start(identifier, caller_of(request))
-    return RedirectResponse(f"/questions/{identifier}", 303)
+    identifier = _kept(request).id
+    request.site.lists.start(identifier, request.caller)
+    return request.done(f"/questions/{identifier}")
 
 
-def stop(request: Request) -> Response:
+def stop(request: PageRequest) -> Response:
     """Stop answering; answers are kept."""
-    with history_of(request) as history:
-        identifier = history.question_list(_named(request)).id
-    _lists(request).stop(identifier)
-    return RedirectResponse(f"/questions/{identifier}", 303)
+    identifier = _kept(request).id
+    request.site.lists.stop(identifier)
+    return request.done(f"/questions/{identifier}")
 
 
-def forget(request: Request) -> Response:
+def forget(request: PageRequest) -> Response:
     """Delete a list and its answers."""
-    with history_of(request) as history:
-        identifier = history.question_list(_named(request)).id
-        _lists(request).stop(identifier)
+    identifier = _kept(request).id
+    request.site.lists.stop(identifier)
+    with request.history() as history:
         history.forget(identifier)
-    return RedirectResponse("/questions", 303)
+    return request.done("/questions")
 
 
-def download(request: Request) -> Response:
+def download(request: PageRequest) -> Response:
     """Return the answers of a list as a file."""
     suffix = f".{request.path_params['form']}"
     if suffix not in _TYPES:
         raise QuestionError("Answers are written as csv, xlsx or jsonl.")
-    with history_of(request) as history:
-        answers: list[Answer] = history.answers(history.question_list(_named(request)).id)
-    content = answers_in_form(suffix, answers, library_of(request).place_names())
-    headers = {"content-disposition": f'attachment; filename="answers{suffix}"'}
-    return Response(content, media_type=_TYPES[suffix], headers=headers)
+    with request.history() as history:
+        answers = history.answers(_kept(request).id)
+    content = answers_in_form(suffix, answers, request.library.place_names())
+    return attachment(content, f"answers{suffix}", _TYPES[suffix])
 
 
 class Reading:
@@ -180,18 +160,15 @@ ROUTES = (
 )
 
 
-def _lists(request: Request) -> QuestionLists:
-    lists: QuestionLists = request.app.state.question_lists
-    return lists
+def _kept(request: PageRequest) -> KeptList:
+    """Return the list that the address names; raise MissingError if this person has none of this id."""
+    with request.history() as history:
+        return history.question_list(str(request.path_params["list"]))
 
 
-def _named(request: Request) -> str:
-    return str(request.path_params["list"])
-
-
-def _view(request: Request, kept: KeptList) -> ListView:
+def _view(request: PageRequest, kept: KeptList) -> ListView:
     left = len(kept.questions) - len(kept.answered)
-    return ListView(kept, _lists(request).view(kept.id, left), left)
+    return ListView(kept, request.site.lists.view(kept.id, left), left)
 
 
 def _as_dict(view: ListView) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from local_rag.answering.remarks import is_doubtful, place_of, remarks
+from local_rag.asking import KeptTurn
 from local_rag.catalogue.contents import SeenState
 from local_rag.display import display_path, found_headline, one_line, version_lines
 from local_rag.models.choice import chosen
@@ -168,10 +169,10 @@ def cards(library: View, question: str, passages: Sequence[Passage], *, answer: 
     """Make a card of each passage: first those that the answer read, by their numbers; none of what a list shows."""
     if answer and answer.found:
         return []
-    return link_cards(library, _cards(question, passages, answer))
+    return _link_cards(library, _cards(question, passages, answer))
 
 
-def link_cards(library: View, made: Sequence[Card]) -> list[Card]:
+def _link_cards(library: View, made: Sequence[Card]) -> list[Card]:
     """Add to cards what the library knows: their document, whether its file has changed, who wrote the context."""
     writer = Path(chosen(library.settings).get("context", "")).name
     return [
@@ -183,11 +184,6 @@ def link_cards(library: View, made: Sequence[Card]) -> list[Card]:
         )
         for card, location in zip(made, library.locate([card.passage for card in made]), strict=True)
     ]
-
-
-def kept_cards(answer: Answer, anchor: str) -> list[Card]:
-    """Make a card of each passage that a kept answer read, without the library."""
-    return [] if answer.found else _cards(answer.question, answer.read, answer, anchor)
 
 
 def _cited_beside(answer: Answer) -> list[Passage]:
@@ -222,3 +218,47 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
             )
         )
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class TurnView:
+    """A question with its answer and the passages that were read for it."""
+
+    kept: KeptTurn
+    view: AnswerView
+    cards: Sequence[Card]
+
+
+@dataclass(frozen=True, slots=True)
+class Thread:
+    """A conversation and its turns; the id of a conversation that has not begun is empty."""
+
+    id: str = ""
+    turns: Sequence[TurnView] = ()
+    last: TurnView | None = None
+
+
+def view_turn(kept: KeptTurn, library: View | None = None, *, alone: bool = False) -> TurnView:
+    """Return the view of a turn; the cards of the turn that is shown `alone` have plain ids.
+
+    With a library, passages lead to the documents that it still holds.
+    """
+    anchor = "source" if alone else f"turn-{kept.id}-source"
+    made = [] if kept.answer.found else _cards(kept.answer.question, kept.answer.read, kept.answer, anchor)
+    view = view_answer(kept.answer, anchor=anchor, found=kept.found)
+    return TurnView(kept, view, _link_cards(library, made) if library else made)
+
+
+def view_thread(
+    turns: Sequence[KeptTurn], library: View, conversation: str, *, apart: str | None = None, start: int = 0
+) -> Thread:
+    """Return the view of a conversation, with its last turn apart from the others.
+
+    If `apart` names another question than the last one, no turn is apart. The first `start` turns are left out.
+    """
+    *earlier, last = turns
+    if apart not in (None, last.question):
+        return Thread(conversation, [view_turn(kept, library) for kept in turns[start:]])
+    return Thread(
+        conversation, [view_turn(kept, library) for kept in earlier[start:]], view_turn(last, library, alone=True)
+    )

@@ -1,16 +1,20 @@
-"""Files that people add through the page: in a folder of their own beside the library, where none replaces another."""
+"""What people add through the page: from folders of the server, and files, in a folder of their own beside the library.
+
+There none replaces another.
+"""
 
 import hashlib
 import os
 import re
 import secrets
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from local_rag.asking import Person
-from local_rag.errors import LibraryError
+from local_rag.errors import ForbiddenError, LibraryError, MissingError
 from local_rag.files import open_in_place, uploads_folder
 from local_rag.machine import free_bytes
 from local_rag.reading.formats import format_named
@@ -18,6 +22,7 @@ from local_rag.reading.walk import MAX_BYTES
 from local_rag.text.words import normalize
 
 MOST_FILES, MOST_BYTES = 100, 256 * 1024 * 1024  # of one upload
+_MOST_LISTED = 500  # names of a folder
 _LONGEST = 150  # bytes of a name without its suffix
 _LONGEST_SUFFIX = 16
 _FREE = 512 * 1024 * 1024  # bytes that stay free on the disk
@@ -25,6 +30,40 @@ _BLOCK = 1024 * 1024
 _PART = re.compile(r"\.[0-9a-f]{16}\.part")
 _LONGEST_UPLOAD = 3600  # seconds; a file that another server is writing is younger
 _NOT_IN_NAMES = re.compile(r'[/\\:*?"<>|]')
+
+
+class AllowedFolders:
+    """The folders of the server below which documents may be added: those that `--may-add` names."""
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self.folders = tuple(dict.fromkeys(folder.resolve() for folder in folders))
+
+    def __bool__(self) -> bool:
+        """Return whether anything may be added."""
+        return bool(self.folders)
+
+    def require(self, named: str) -> Path:
+        """Return the path that a text names, links followed; raise ForbiddenError where it lies outside."""
+        outside = ForbiddenError(f"{named[:200]} is not below a folder that --may-add names.")
+        if not named.startswith("/") or "\0" in named:
+            raise outside
+        try:
+            path = Path(named).resolve()
+        except (OSError, RuntimeError):
+            raise outside from None
+        if not any(path.is_relative_to(folder) for folder in self.folders):
+            raise outside
+        if not path.exists():
+            raise MissingError(f"{path} does not exist; name a file or folder that does.")
+        return path
+
+    def below(self, folder: Path) -> list[Path]:
+        """Return the folders in a folder, and its files, by name; hidden ones and links are left out."""
+        try:
+            paths = [path for path in folder.iterdir() if not path.name.startswith(".") and not path.is_symlink()]
+        except OSError as error:
+            raise MissingError(f"{folder} cannot be listed ({error.strerror}).") from None
+        return sorted(paths, key=lambda path: (path.is_file(), path.name))[:_MOST_LISTED]
 
 
 class RefusedFileError(LibraryError):
@@ -51,11 +90,10 @@ def file_name(given: str) -> str:
     last = normalize("NFC", re.split(r"[/\\]", given)[-1])
     shown = "".join(sign if sign.isprintable() else "_" for sign in last)
     stem, dot, suffix = _NOT_IN_NAMES.sub("_", shown).strip().lstrip(". ").rpartition(".")
-    stem, suffix = (
-        (stem, f".{suffix}") if dot and len(suffix.encode()) <= _LONGEST_SUFFIX else (stem + dot + suffix, "")
-    )
+    if not dot or len(suffix.encode()) > _LONGEST_SUFFIX:
+        stem, dot, suffix = stem + dot + suffix, "", ""
     cut = stem.encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore").strip()
-    return f"{cut or 'document'}{suffix}"
+    return f"{cut or 'document'}{dot}{suffix}"
 
 
 def add_file(folder: Path, given: str, content: BinaryIO) -> tuple[Path, bool]:

@@ -1,0 +1,101 @@
+"""Read fields of a form, a query or a JSON object: texts, numbers and filters; and write filters back."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import parse_qsl
+
+from local_rag.asking import Filters
+from local_rag.errors import QuestionError
+
+Fields = Mapping[str, Any]
+_MOST_FIELDS = 50
+_LARGEST_ID = 10**18 - 1  # SQLite holds larger ones, no library has them
+_MOST_CHARACTERS = 2000  # of the values of a filter
+_PART = re.compile(r'\s*"[^"]*"|[^,]+')  # a value that holds a comma stands in quotation marks
+
+
+def read_form(body: bytes, *, is_json: bool) -> dict[str, Any]:
+    """Return the fields of a form or of a JSON object; raise QuestionError for anything else."""
+    try:
+        if is_json:
+            fields = json.loads(body or b"{}")
+            json.dumps(fields, ensure_ascii=False).encode()  # half a surrogate pair can be written nowhere
+            if isinstance(fields, dict):
+                return fields
+            raise QuestionError('The body is not a JSON object; send `{"question": ...}`.')
+        return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+    except (ValueError, RecursionError) as error:
+        raise QuestionError("The form cannot be read; send UTF-8 as a form or as JSON.") from error
+
+
+def text_field(fields: Fields, name: str) -> str:
+    """Return a field that is text, empty if there is none."""
+    value = fields.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
+def number_field(fields: Fields, name: str, largest: int = 1000) -> int | None:
+    """Return a field that is a number from 1 to `largest`, None if there is none; raise QuestionError for others."""
+    text = str(fields.get(name) or "")
+    if not text:
+        return None
+    number = parse_number(text, largest)
+    if not number:
+        raise QuestionError(f"The field {name} is {text[:20]!r}; give a number from 1 to {largest:,}.")
+    return number
+
+
+def parse_number(text: str, largest: int = _LARGEST_ID) -> int | None:
+    """Return a number in ASCII digits from 0 to `largest`, None for any other text."""
+    if not (text.isascii() and text.isdigit() and len(text) <= len(str(largest))):
+        return None
+    return int(text) if int(text) <= largest else None
+
+
+def local_address(text: str) -> str:
+    """Return an address to go to if it lies on this server: a browser takes two slashes for another host."""
+    return text if text.startswith("/") and text[1:2] not in ("/", "\\") and text.isprintable() else "/"
+
+
+def filters_of(fields: Fields) -> Filters:
+    """Return the filters in the fields; commas separate values, except in quotes."""
+    return Filters.parse(
+        within=_values(fields, "in"),
+        types=_values(fields, "type"),
+        since=str(fields.get("since") or ""),
+        before=str(fields.get("before") or ""),
+        tags=_values(fields, "tag"),
+        as_of=str(fields.get("as_of") or ""),
+    )
+
+
+def as_fields(filters: Filters) -> dict[str, str]:
+    """Return filters as fields; a field without a filter is empty."""
+    return {
+        "in": _joined(filters.within),
+        "type": _joined(filters.types),
+        "since": str(filters.since or ""),
+        "before": str(filters.before or ""),
+        "tag": _joined(filters.tags),
+        "as_of": str(filters.as_of or ""),
+    }
+
+
+def as_query(name: str, question: str, filters: Filters) -> dict[str, str]:
+    """Return a question and filters as the fields of an address, without those that are empty."""
+    return {key: text for key, text in {name: question, **as_fields(filters)}.items() if text}
+
+
+def _values(fields: Fields, name: str) -> list[str]:
+    given = fields.get(name) or ""
+    texts = list(map(str, given)) if isinstance(given, list) else [text.strip() for text in _PART.findall(str(given))]
+    texts = [text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text for text in texts]
+    if sum(map(len, texts)) > _MOST_CHARACTERS:
+        raise QuestionError(f"The field {name} is longer than {_MOST_CHARACTERS:,} characters; name fewer.")
+    return texts
+
+
+def _joined(values: Iterable[str]) -> str:
+    return ", ".join(f'"{value}"' if "," in value else value for value in values)
