@@ -283,7 +283,7 @@ def mcp(library: Path, with_ask: bool, **settings: Any) -> None:
 
 def _instructions(folder: Path, settings: Mapping[str, Any]) -> str:
     """Return the instructions for a host, without importing what a search needs."""
-    from local_rag.mcp.instructions import RULES, write_instructions
+    from local_rag.mcp.shapes import RULES, write_instructions
     from local_rag.store.database import Store
 
     try:

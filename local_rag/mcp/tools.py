@@ -14,28 +14,7 @@ from local_rag.asking import AskOptions, Filters
 from local_rag.catalogue.contents import Location, WholeDocument
 from local_rag.display import one_line, printable
 from local_rag.errors import MissingError, ModelError, QuestionError
-from local_rag.mcp.shapes import (
-    Answered,
-    AskArguments,
-    CitedPassage,
-    Dense,
-    DocumentPage,
-    FetchArguments,
-    Fetched,
-    FindArguments,
-    FindResults,
-    FoundDocument,
-    FoundPassage,
-    LibraryStatus,
-    ListArguments,
-    ListedDocument,
-    Quotation,
-    Rank,
-    SearchArguments,
-    SearchResults,
-    StaleReason,
-    StatusArguments,
-)
+from local_rag.mcp import shapes
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_documents, fit_passages, fit_text
 from local_rag.records import Passage
 from local_rag.retrieval.searcher import Trace
@@ -52,7 +31,7 @@ _CHANGED = ("changed", "missing")
 _ID = re.compile(r"(passage|document)-([0-9]{1,18})")
 
 
-async def search(service: Service, asked: SearchArguments, caller: Caller) -> SearchResults:
+async def search(service: Service, asked: shapes.SearchArguments, caller: Caller) -> shapes.SearchResults:
     """Find passages; by keywords alone while the models are loading or if they are missing."""
     filters = Filters.parse(
         within=_several(asked.within),
@@ -61,7 +40,7 @@ async def search(service: Service, asked: SearchArguments, caller: Caller) -> Se
         before=asked.before,
         tags=_several(asked.tags),
     )
-    dense: Dense = "ready"
+    dense: shapes.Dense = "ready"
     note: str | None = None
     passages: Sequence[Passage] = ()
     request = SearchRequest(question=asked.query, top=asked.limit, options=AskOptions(filters=filters))
@@ -92,9 +71,9 @@ async def _patiently(service: Service, job: Job[Trace]) -> Trace | None:
         outcome.cancel()
 
 
-def _results(library: View, passages: Sequence[Passage], dense: Dense, note: str | None) -> SearchResults:
+def _results(library: View, passages: Sequence[Passage], dense: shapes.Dense, note: str | None) -> shapes.SearchResults:
     found = [
-        FoundPassage(
+        shapes.FoundPassage(
             id=_document_id(location) if passage.kind == "document" else f"passage-{passage.chunk_id}",
             kind=passage.kind,
             document=_document_id(location),
@@ -102,8 +81,8 @@ def _results(library: View, passages: Sequence[Passage], dense: Dense, note: str
             headings=[_short(heading) for heading in passage.headings],
             location=one_line(passage.location),
             text=printable(passage.text),
-            generated_context=_generated(passage),
-            ranks={hit.list_name: Rank(rank=hit.rank, score=round(hit.score, 3)) for hit in passage.hits},
+            generated_context=printable(passage.sentence),
+            ranks={hit.list_name: shapes.Rank(rank=hit.rank, score=round(hit.score, 3)) for hit in passage.hits},
             newest_version=one_line(passage.newest) if passage.newest else None,
             changed_since_indexed=location.state in _CHANGED,
         )
@@ -112,12 +91,12 @@ def _results(library: View, passages: Sequence[Passage], dense: Dense, note: str
     return fit_passages(found, dense, note)
 
 
-async def find(service: Service, asked: FindArguments, caller: Caller) -> FindResults:
+async def find(service: Service, asked: shapes.FindArguments, caller: Caller) -> shapes.FindResults:
     """Count or list all documents."""
     filters = Filters.parse(within=_several(asked.within), types=_several(asked.types))
     found = await service.find(FindRequest(question=asked.question, filters=filters), caller).outcome()
     listed = [
-        FoundDocument(
+        shapes.FoundDocument(
             path=one_line(one.passage.path),
             line=one.passage.line,
             text=printable(one.passage.text),
@@ -125,7 +104,7 @@ async def find(service: Service, asked: FindArguments, caller: Caller) -> FindRe
         )
         for one in found.places
     ]
-    whole = FindResults(
+    whole = shapes.FindResults(
         kind=found.kind,
         rule=printable(found.rule),
         count=found.count,
@@ -140,12 +119,8 @@ def _document_id(location: Location) -> str:
     return f"document-{location.document}" if location.document is not None else ""
 
 
-async def fetch(service: Service, asked: FetchArguments, caller: Caller) -> Fetched:
+def fetch(library: View, asked: shapes.FetchArguments) -> shapes.Fetched:
     """Return as much of a text, from an offset on, as fits into a result."""
-    return await service.aside(lambda: _fetch(service.library_for(caller.person), asked))
-
-
-def _fetch(library: View, asked: FetchArguments) -> Fetched:
     document, passages = _named(library, asked)
     first = passages[0] if passages else None
     begin, end = (first.start, max(one.end for one in passages)) if first else (0, len(document.text))
@@ -153,21 +128,21 @@ def _fetch(library: View, asked: FetchArguments) -> Fetched:
     if asked.offset and asked.offset >= end - begin:
         raise QuestionError(f"The offset {asked.offset} lies after the end of {asked.id}; call without it.")
     start = begin + asked.offset
-    whole = Fetched(
+    whole = shapes.Fetched(
         id=asked.id,
         document=f"document-{document.id}",
         title=_short(document.title),
         headings=[_short(heading) for heading in named.headings] if named else [],
         location=one_line(first.location if first else document.path),
         text=printable(document.text[start:end]),
-        generated_context=_generated(named) if named else "",
+        generated_context=printable(named.sentence) if named else "",
         start=start,
         end=end,
         length=len(document.text),
         changed_since_indexed=document.state in _CHANGED,
     )
 
-    def begun(part: str) -> Fetched:
+    def begun(part: str) -> shapes.Fetched:
         goes_on = start + len(part) < end
         following = start + len(part) - begin if goes_on else None
         return whole.model_copy(update={"text": part, "end": start + len(part), "next": following})
@@ -175,7 +150,7 @@ def _fetch(library: View, asked: FetchArguments) -> Fetched:
     return begun(fit_text(whole.text, begun, MAX_FETCH))
 
 
-def _named(library: View, asked: FetchArguments) -> tuple[WholeDocument, Sequence[Passage]]:
+def _named(library: View, asked: shapes.FetchArguments) -> tuple[WholeDocument, Sequence[Passage]]:
     """Return the document that an id names, or the document and passages around the passage that it names."""
     named = _ID.fullmatch(asked.id)
     if named is None:
@@ -196,17 +171,13 @@ def _named(library: View, asked: FetchArguments) -> tuple[WholeDocument, Sequenc
     return document, document.passages[max(0, position - asked.around) : position + asked.around + 1]
 
 
-async def list_documents(service: Service, asked: ListArguments, caller: Caller) -> DocumentPage:
+def list_documents(library: View, asked: shapes.ListArguments) -> shapes.DocumentPage:
     """Return a page of the documents, by path."""
-    return await service.aside(lambda: _list(service.library_for(caller.person), asked))
-
-
-def _list(library: View, asked: ListArguments) -> DocumentPage:
     filters = Filters.parse(within=_several(asked.within))
     listed = library.documents(filters=filters, after=_path_of(asked.cursor), most=_PAGE + 1)
     ids = library.contents().documents
     documents = [
-        ListedDocument(
+        shapes.ListedDocument(
             id=f"document-{ids[one.path]}",
             title=_short(one.title),
             location=one_line(one.path),
@@ -221,17 +192,17 @@ def _list(library: View, asked: ListArguments) -> DocumentPage:
     shown = min(_PAGE, len(documents))
     while True:
         following = _cursor_of(listed[shown - 1].path) if shown < len(documents) else None
-        page = DocumentPage(results=documents[:shown], next=following)
+        page = shapes.DocumentPage(results=documents[:shown], next=following)
         if shown <= 1 or cost(page) <= MAX_SEARCH:
             return page
         shown -= 1
 
 
-async def status(service: Service, _asked: StatusArguments, caller: Caller) -> LibraryStatus:
+async def status(service: Service, _asked: shapes.StatusArguments, caller: Caller) -> shapes.LibraryStatus:
     """Return what the library holds and what is out of date."""
     found = await service.aside(service.library_for(caller.person).status)
     loading, problem = await service.aside(lambda: (service.loading, service.problem))
-    return LibraryStatus(
+    return shapes.LibraryStatus(
         library=one_line(found.library),
         folders=[one_line(root) for root in found.roots[:_MOST_FOLDERS]],
         documents=found.documents,
@@ -241,41 +212,53 @@ async def status(service: Service, _asked: StatusArguments, caller: Caller) -> L
         models={role: one_line(Path(name).name) for role, name in found.models.items()},
         dense="unavailable" if problem else "loading" if loading else "ready",
         stale=[
-            StaleReason(reason=_short(one.reason), command=one_line(one.command)) for one in found.stale[:_MOST_STALE]
+            shapes.StaleReason(reason=_short(one.reason), command=one_line(one.command))
+            for one in found.stale[:_MOST_STALE]
         ],
     )
 
 
-async def ask(service: Service, asked: AskArguments, caller: Caller) -> Answered:
+async def ask(service: Service, asked: shapes.AskArguments, caller: Caller) -> shapes.Answered:
     """Answer a question with the library's own model."""
     found = await service.ask(AskRequest(question=asked.question), caller).outcome()
     answer = found.answer
-    return Answered(
+    return shapes.Answered(
         question=printable(answer.question),
         outcome=answer.outcome,
         answered=answer.answered,
         text=await service.aside(lambda: answer_as_markdown(answer, changed=found.changed)),
         remarks=remarks(answer, str, found.changed),
         probability=answer.probability,
-        quotes=[Quotation(text=printable(quote.text), citation=quote.citation) for quote in answer.quotes],
+        quotes=[shapes.Quotation(text=printable(quote.text), citation=quote.citation) for quote in answer.quotes],
         citations=[_cited(citation.passage, citation.number) for citation in answer.citations],
         closest=[_cited(passage, None) for passage in answer.closest],
     )
 
 
 Handler = Callable[[Service, Any, Caller], Awaitable[BaseModel]]
+
+
+def _reading(read: Callable[[View, Any], BaseModel]) -> Handler:
+    """Return a handler that only reads the library."""
+
+    async def handle(service: Service, asked: Any, caller: Caller) -> BaseModel:
+        return await service.aside(lambda: read(service.library_for(caller.person), asked))
+
+    return handle
+
+
 HANDLERS: Mapping[str, Handler] = {
     "search": search,
     "find": find,
-    "fetch": fetch,
-    "list_documents": list_documents,
+    "fetch": _reading(fetch),
+    "list_documents": _reading(list_documents),
     "status": status,
     "ask": ask,
 }
 
 
-def _cited(passage: Passage, number: int | None) -> CitedPassage:
-    return CitedPassage(
+def _cited(passage: Passage, number: int | None) -> shapes.CitedPassage:
+    return shapes.CitedPassage(
         number=number,
         id=f"passage-{passage.chunk_id}",
         title=_short(passage.title),
@@ -283,14 +266,8 @@ def _cited(passage: Passage, number: int | None) -> CitedPassage:
     )
 
 
-def _generated(passage: Passage) -> str:
-    """Return a context that a model wrote, empty for any other."""
-    return printable(passage.sentence)
-
-
 def _short(text: str) -> str:
-    line = one_line(text)
-    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
+    return shapes.shortened(text, _LONGEST)
 
 
 def _several(given: Sequence[str] | str) -> Sequence[str]:
