@@ -15,8 +15,7 @@ from local_rag.conversation import reply_to_greeting
 from local_rag.display import Name, one_line, passage_as_dict, printable_json
 from local_rag.errors import LocalRagError, MissingError
 from local_rag.files import is_utf8
-from local_rag.openai.chat_requests import ChatRequest, read_request
-from local_rag.openai.open_webui import reply_to_client_task
+from local_rag.openai.chat_requests import ChatRequest, read_request, reply_to_client_task
 from local_rag.records import Answer, Written
 from local_rag.serving.answer_markdown import AnswerPieces, answer_as_markdown
 from local_rag.serving.http import EventStream, caller_of, status_of, unless_gone
