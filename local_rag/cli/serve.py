@@ -256,9 +256,9 @@ def mcp(library: Path, with_ask: bool, **settings: Any) -> None:
     if importlib.util.find_spec("mcp") is None:  # an optional dependency
         raise LocalRagError(f"`local-rag mcp` needs mcp, which is not installed; run `{extra_command('serve')}`.")
     # Imported here, because other commands do not need them.
-    from local_rag.mcp.stdio import Lines, serve, take_standard_streams
+    from local_rag.mcp.stdio import serve, take_standard_streams
 
-    wire = take_standard_streams()
+    lines = take_standard_streams()
     folder, parts = library.resolve(), click.get_current_context().obj.parts
     own_settings = any(value is not None for value in settings.values())
     instructions = _instructions(folder, settings)
@@ -275,7 +275,7 @@ def mcp(library: Path, with_ask: bool, **settings: Any) -> None:
         worker, partial(ask_server, folder, settings), lambda: not own_settings and is_served(folder)
     )
     try:
-        serve(make_server(service, instructions, with_ask=with_ask), Lines(wire))
+        serve(make_server(service, instructions, with_ask=with_ask), lines)
     finally:
         if not worker.close(_LAST_SECONDS):
             _leave(130 if sys.exc_info()[0] else 0)

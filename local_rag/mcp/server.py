@@ -124,11 +124,11 @@ def _refusal(name: str, error: ValidationError) -> str:
     """Return what is wrong with the arguments of a tool, as a sentence."""
     arguments: type[Arguments] = SHAPES[name].arguments
     takes = [field.alias or one for one, field in arguments.model_fields.items()]
-    found = error.errors(include_url=False, include_input=False)
-    unknown = sorted({str(one["loc"][0])[:60] for one in found if one["type"] == "extra_forbidden"})
+    problems = error.errors(include_url=False, include_input=False)
+    unknown = sorted({str(one["loc"][0])[:60] for one in problems if one["type"] == "extra_forbidden"})
     if unknown:
         return f"{name} takes no {', '.join(unknown)}; it takes {', '.join(takes) or 'nothing'}."
-    first = found[0]
+    first = problems[0]
     field = str(first["loc"][0]) if first["loc"] else "arguments"
     return f"{name} cannot take this {field} ({first['msg']}); it takes {', '.join(takes)}."
 

@@ -61,8 +61,8 @@ def fit_passages(found: Sequence[FoundPassage], dense: Dense, note: str | None) 
 def fit_documents(found: FindResults) -> FindResults:
     """Return as many of the documents found as fit, and how many are left out."""
     used, kept = cost(found.model_copy(update={"documents": [], "left_out": len(found.documents)})), 0
-    for one in found.documents:
-        used += cost(one) + 1
+    for document in found.documents:
+        used += cost(document) + 1
         if used > MAX_SEARCH:
             break
         kept += 1

@@ -20,7 +20,7 @@ from local_rag.records import Passage
 from local_rag.retrieval.searcher import Trace
 from local_rag.serving.answer_markdown import answer_as_markdown
 from local_rag.serving.job import Job
-from local_rag.serving.requests import AskRequest, Caller, FindRequest, SearchRequest
+from local_rag.serving.requests import AskRequest, Caller, SearchRequest
 from local_rag.serving.service import Service
 from local_rag.view import View
 
@@ -72,7 +72,7 @@ async def _patiently(service: Service, job: Job[Trace]) -> Trace | None:
 
 
 def _results(library: View, passages: Sequence[Passage], dense: shapes.Dense, note: str | None) -> shapes.SearchResults:
-    found = [
+    results = [
         shapes.FoundPassage(
             id=_document_id(location) if passage.kind == "document" else f"passage-{passage.chunk_id}",
             kind=passage.kind,
@@ -88,21 +88,22 @@ def _results(library: View, passages: Sequence[Passage], dense: shapes.Dense, no
         )
         for passage, location in zip(passages, library.locate(passages), strict=True)
     ]
-    return fit_passages(found, dense, note)
+    return fit_passages(results, dense, note)
 
 
 async def find(service: Service, asked: shapes.FindArguments, caller: Caller) -> shapes.FindResults:
     """Count or list all documents."""
     filters = Filters.parse(within=_several(asked.within), types=_several(asked.types))
-    found = await service.find(FindRequest(question=asked.question, filters=filters), caller).outcome()
+    request = SearchRequest(question=asked.question, options=AskOptions(filters=filters))
+    found = await service.find(request, caller).outcome()
     listed = [
         shapes.FoundDocument(
-            path=one_line(one.passage.path),
-            line=one.passage.line,
-            text=printable(one.passage.text),
-            occurrences=one.occurrences,
+            path=one_line(place.passage.path),
+            line=place.passage.line,
+            text=printable(place.passage.text),
+            occurrences=place.occurrences,
         )
-        for one in found.places
+        for place in found.places
     ]
     whole = shapes.FindResults(
         kind=found.kind,
@@ -123,8 +124,8 @@ def fetch(library: View, asked: shapes.FetchArguments) -> shapes.Fetched:
     """Return as much of a text, from an offset on, as fits into a result."""
     document, passages = _named(library, asked)
     first = passages[0] if passages else None
-    begin, end = (first.start, max(one.end for one in passages)) if first else (0, len(document.text))
-    named = next((one for one in passages if f"passage-{one.chunk_id}" == asked.id), None)
+    begin, end = (first.start, max(passage.end for passage in passages)) if first else (0, len(document.text))
+    named = next((passage for passage in passages if f"passage-{passage.chunk_id}" == asked.id), None)
     if asked.offset and asked.offset >= end - begin:
         raise QuestionError(f"The offset {asked.offset} lies after the end of {asked.id}; call without it.")
     start = begin + asked.offset
@@ -165,7 +166,7 @@ def _named(library: View, asked: shapes.FetchArguments) -> tuple[WholeDocument, 
         document = library.document(owner)
     except MissingError:
         raise QuestionError(f"{asked.id} is no longer in the library; search again.") from None
-    position = next((index for index, one in enumerate(document.passages) if one.chunk_id == number), None)
+    position = next((index for index, passage in enumerate(document.passages) if passage.chunk_id == number), None)
     if position is None:  # the passage stands for the whole document
         return document, ()
     return document, document.passages[max(0, position - asked.around) : position + asked.around + 1]
@@ -178,16 +179,16 @@ def list_documents(library: View, asked: shapes.ListArguments) -> shapes.Documen
     ids = library.contents().documents
     documents = [
         shapes.ListedDocument(
-            id=f"document-{ids[one.path]}",
-            title=_short(one.title),
-            location=one_line(one.path),
-            about=_short(one.about),
-            state=one.state,
-            date=one.date,
-            passages=one.chunks,
+            id=f"document-{ids[document.path]}",
+            title=_short(document.title),
+            location=one_line(document.path),
+            about=_short(document.about),
+            state=document.state,
+            date=document.date,
+            passages=document.chunks,
         )
-        for one in listed
-        if one.path in ids
+        for document in listed
+        if document.path in ids
     ]
     shown = min(_PAGE, len(documents))
     while True:
@@ -200,34 +201,34 @@ def list_documents(library: View, asked: shapes.ListArguments) -> shapes.Documen
 
 async def status(service: Service, _asked: shapes.StatusArguments, caller: Caller) -> shapes.LibraryStatus:
     """Return what the library holds and what is out of date."""
-    found = await service.aside(service.library_for(caller.person).status)
+    held = await service.aside(service.library_for(caller.person).status)
     loading, problem = await service.aside(lambda: (service.loading, service.problem))
     return shapes.LibraryStatus(
-        library=one_line(found.library),
-        folders=[one_line(root) for root in found.roots[:_MOST_FOLDERS]],
-        documents=found.documents,
-        passages=found.chunks,
-        generated_contexts=found.contexts["by_model"],
-        missing_contexts=found.contexts["missing"],
-        models={role: one_line(Path(name).name) for role, name in found.models.items()},
+        library=one_line(held.library),
+        folders=[one_line(root) for root in held.roots[:_MOST_FOLDERS]],
+        documents=held.documents,
+        passages=held.chunks,
+        generated_contexts=held.contexts["by_model"],
+        missing_contexts=held.contexts["missing"],
+        models={role: one_line(Path(name).name) for role, name in held.models.items()},
         dense="unavailable" if problem else "loading" if loading else "ready",
         stale=[
-            shapes.StaleReason(reason=_short(one.reason), command=one_line(one.command))
-            for one in found.stale[:_MOST_STALE]
+            shapes.StaleReason(reason=_short(stale.reason), command=one_line(stale.command))
+            for stale in held.stale[:_MOST_STALE]
         ],
     )
 
 
 async def ask(service: Service, asked: shapes.AskArguments, caller: Caller) -> shapes.Answered:
     """Answer a question with the library's own model."""
-    found = await service.ask(AskRequest(question=asked.question), caller).outcome()
-    answer = found.answer
+    served = await service.ask(AskRequest(question=asked.question), caller).outcome()
+    answer = served.answer
     return shapes.Answered(
         question=printable(answer.question),
         outcome=answer.outcome,
         answered=answer.answered,
-        text=await service.aside(lambda: answer_as_markdown(answer, changed=found.changed)),
-        remarks=remarks(answer, str, found.changed),
+        text=await service.aside(lambda: answer_as_markdown(answer, changed=served.changed)),
+        remarks=remarks(answer, str, served.changed),
         probability=answer.probability,
         quotes=[shapes.Quotation(text=printable(quote.text), citation=quote.citation) for quote in answer.quotes],
         citations=[_cited(citation.passage, citation.number) for citation in answer.citations],

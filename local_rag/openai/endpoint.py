@@ -18,7 +18,7 @@ from local_rag.files import is_utf8
 from local_rag.openai.chat_requests import ChatRequest, read_request, reply_to_client_task
 from local_rag.records import Answer, Written
 from local_rag.serving.answer_markdown import AnswerPieces, answer_as_markdown
-from local_rag.serving.http import EventStream, caller_of, status_of, unless_gone
+from local_rag.serving.http import EventStream, caller_of, error_object, json_response, status_of, unless_gone
 from local_rag.serving.job import Failure, Job, Ping, Result, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import Service
@@ -50,11 +50,11 @@ def chat_interface(
         return Filters(within=(pattern,)) if slash and pattern else EVERYTHING
 
     async def models(_request: Request) -> Response:
-        return _json({"object": "list", "data": [model()]})
+        return json_response({"object": "list", "data": [model()]})
 
     async def one_model(request: Request) -> Response:
         filters_in(request.path_params["model"])
-        return _json(model() | {"id": request.path_params["model"]})
+        return json_response(model() | {"id": request.path_params["model"]})
 
     async def completions(request: Request) -> Response:
         body = await request.body()
@@ -66,7 +66,7 @@ def chat_interface(
         headers = {IGNORED_HEADER: ", ".join(asked.ignored)} if asked.ignored else {}
         if asked.stream:
             return completion.stream(headers)
-        return _json(await completion.whole(request.receive), headers=headers)
+        return json_response(await completion.whole(request.receive), headers=headers)
 
     async def nothing(request: Request) -> Response:
         raise MissingError(f"There is nothing at {request.method} {one_line(request.url.path)[:100]} here.")
@@ -87,7 +87,7 @@ def _reported(handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Re
             return await handler(request)
         except LocalRagError as error:
             code = "model_not_found" if isinstance(error, UnknownModelError) else None
-            return _error(str(error), status_of(error), code)
+            return json_response(error_object(str(error), code), status_of(error))
 
     return handle
 
@@ -112,8 +112,8 @@ class Completion:
         if reply := self._own_reply():
             answer, content = reply, reply.text
         else:
-            found = await unless_gone(receive, self._ask().outcome())
-            answer, content = found.answer, answer_as_markdown(found.answer, self._name, found.changed)
+            served = await unless_gone(receive, self._ask().outcome())
+            answer, content = served.answer, answer_as_markdown(served.answer, self._name, served.changed)
         message = {"role": "assistant", "content": content}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return self._object("chat.completion", [choice], usage=_usage(answer), citations=self._citations(answer))
@@ -143,9 +143,9 @@ class Completion:
                             for event in self._end(served.answer, pieces.end(served.answer, served.changed)):
                                 yield event
                         case Failure():
-                            yield _event(_error_object(happened.message))
+                            yield _event(error_object(happened.message))
         except Exception as error:  # noqa: BLE001  a result could not be written
-            yield _event(_error_object(failure(error).message))
+            yield _event(error_object(failure(error).message))
         yield _DONE
 
     def _begin(self) -> bytes:
@@ -159,7 +159,10 @@ class Completion:
             yield _event(self._object("chat.completion.chunk", [], usage=_usage(answer)))
 
     def _citations(self, answer: Answer) -> list[dict[str, Any]]:
-        return [{"number": one.number, **passage_as_dict(one.passage, self._name)} for one in answer.citations]
+        return [
+            {"number": citation.number, **passage_as_dict(citation.passage, self._name)}
+            for citation in answer.citations
+        ]
 
     def _own_reply(self) -> Answer | None:
         """Return the reply of the code to a client's task or a greeting, None to what a user asks."""
@@ -193,15 +196,3 @@ def _usage(answer: Answer) -> dict[str, int]:
 
 def _event(value: object) -> bytes:
     return f"data: {printable_json(value)}\n\n".encode()
-
-
-def _json(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(printable_json(value) + "\n", status, headers, media_type="application/json")
-
-
-def _error_object(message: str, code: str | None = None) -> dict[str, Any]:
-    return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
-
-
-def _error(message: str, status: int, code: str | None = None) -> Response:
-    return _json(_error_object(message, code), status)

@@ -39,9 +39,9 @@ def escaped(text: str) -> str:
     return _MARKUP.sub(_as_text, printable(text))
 
 
-def _as_text(found: re.Match[str]) -> str:
-    whole = found[0]
-    match found.lastgroup:
+def _as_text(markup: re.Match[str]) -> str:
+    whole = markup[0]
+    match markup.lastgroup:
         case "dropped":
             return ""
         case "indent":
@@ -49,12 +49,12 @@ def _as_text(found: re.Match[str]) -> str:
         case "first":
             return f"\\{whole}"
         case "blank":
-            mark = found["mark"]
-            return f"{mark}{_NO_BREAK}" if found["blank"] else f"{mark[:-1]}\\{mark[-1]}"
+            mark = markup["mark"]
+            return f"{mark}{_NO_BREAK}" if markup["blank"] else f"{mark[:-1]}\\{mark[-1]}"
         case "low":
             before, after = (
-                found.string[max(0, found.start() - 1) : found.start()],
-                found.string[found.end() : found.end() + 1],
+                markup.string[max(0, markup.start() - 1) : markup.start()],
+                markup.string[markup.end() : markup.end() + 1],
             )
             within_word = before.isalnum() and after.isalnum()
             return whole if within_word else "\\_" * len(whole)
@@ -125,15 +125,15 @@ def _listed(found: Found) -> str:
     lines = [f"{_inline(found_headline(found))}{':' if found.places else '.'}", ""]
     for number, place in enumerate(found.places, start=1):
         often = times(place.occurrences)
-        said = f"{_inline(place.passage.title[:_LONGEST])}{f' ({often})' if often else ''}"
-        lines.append(f"- {said}: \u201c{_inline(place.passage.text)}\u201d [{number}]")
+        title = f"{_inline(place.passage.title[:_LONGEST])}{f' ({often})' if often else ''}"
+        lines.append(f"- {title}: \u201c{_inline(place.passage.text)}\u201d [{number}]")
     return "\n".join([*lines, *(f"\n{_inline(note)}" for note in found.notes)])
 
 
 def _below(answer: Answer, name: Name, changed: Sequence[str]) -> str:
     """Return what stands below the text of an answer."""
     blocks = [_inline(remark) for remark in remarks(answer, name, changed)]
-    if sources := [_source(one) for one in sources_of(answer, name)]:
+    if sources := [_source(source) for source in sources_of(answer, name)]:
         blocks += [_inline(sources_title(answer)), "\n".join(sources)]
     return "".join(f"\n\n{block}" for block in blocks)
 

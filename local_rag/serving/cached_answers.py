@@ -32,8 +32,8 @@ def answer(
         ask = _CachedAsk(library, job, cache)
 
         if not request.in_history:
-            found = ask(request.question, request.options, earlier=request.earlier, on_text=job.tell)
-            return ServedAnswer(found, ask.again, changed=tuple(library.changed(found)))
+            given = ask(request.question, request.options, earlier=request.earlier, on_text=job.tell)
+            return ServedAnswer(given, ask.again, changed=tuple(library.changed(given)))
         conversation = Conversation(ask, history)
         notice = ""
         if request.conversation is not None:
@@ -45,13 +45,13 @@ def answer(
             conversation.new_subject()
         conversation.options = request.options
         try:
-            found = conversation.ask(request.question, on_text=job.tell)
+            given = conversation.ask(request.question, on_text=job.tell)
         except LibraryError:
             if ask.answer is None:
                 raise
-            found = ask.answer  # the history could not keep it; the caller gets it all the same
-        changed = tuple(library.changed(found))
-        return ServedAnswer(found, ask.again, conversation.id, conversation.notice or notice, changed)
+            given = ask.answer  # the history could not keep it; the caller gets it all the same
+        changed = tuple(library.changed(given))
+        return ServedAnswer(given, ask.again, conversation.id, conversation.notice or notice, changed)
 
 
 class _Cache:

@@ -11,6 +11,7 @@ from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from local_rag.asking import Person, PersonRole
+from local_rag.display import printable_json
 from local_rag.errors import BusyError, ForbiddenError, LocalRagError, MissingError, QuestionError, StoppedError
 from local_rag.serving.job import Job
 from local_rag.serving.requests import Caller
@@ -43,6 +44,16 @@ _STATUSES: tuple[tuple[type[LocalRagError], int], ...] = (
 def status_of(error: BaseException) -> int:
     """Return the status of a response that reports an error: 503 for what may be better the next time."""
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 503)
+
+
+def json_response(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return records as JSON, as the command line prints it."""
+    return Response(printable_json(value) + "\n", status, headers, media_type="application/json")
+
+
+def error_object(message: str, code: str | None = None) -> dict[str, Any]:
+    """Return an error as clients of OpenAI's models read it."""
+    return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": code}}
 
 
 def caller_of(scope: Mapping[str, Any], route: str) -> Caller:

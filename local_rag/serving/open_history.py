@@ -51,12 +51,10 @@ class Conversations:
             return self._library().kept_of_questions()
         return KeptOfQuestions()
 
-    def forget_person(self, person: str) -> None:
-        """Delete the conversations of a person, in memory and in the file."""
-        self._in_memory.of(person).forget_person()
+    def forget(self, person: str = "") -> None:
+        """Delete the conversations of a person, or of all with all that is kept, in memory and in the file."""
+        if person:
+            self._in_memory.of(person).forget_person()
+        else:
+            self._in_memory.forget_all()
         self._library().forget_questions(person)
-
-    def forget_all(self) -> None:
-        """Delete all that is kept, in memory and in the file, also if nothing is written to it any more."""
-        self._in_memory.forget_all()
-        self._library().forget_questions()

@@ -111,14 +111,14 @@ def _texts(suffix: str, data: bytes) -> Iterator[str]:
 
 def _of_json(number: int, line: str) -> str:
     try:
-        found = json.loads(line)
+        question = json.loads(line)
     except (ValueError, RecursionError):
         raise ReadError(f"line {number} is no JSON") from None
-    if isinstance(found, dict):
-        found = next((value for name, value in found.items() if name.strip().casefold() in _COLUMN), None)
-    if not isinstance(found, str):
+    if isinstance(question, dict):
+        question = next((value for name, value in question.items() if name.strip().casefold() in _COLUMN), None)
+    if not isinstance(question, str):
         raise ReadError(f"line {number} is neither a question nor an object with a text `question`")
-    return found
+    return question
 
 
 def _sheets(data: bytes) -> list[Table]:
@@ -127,7 +127,7 @@ def _sheets(data: bytes) -> list[Table]:
 
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(one.file_size for one in archive.infolist()) > _MOST_UNPACKED:
+            if sum(entry.file_size for entry in archive.infolist()) > _MOST_UNPACKED:
                 raise ReadError("it is too large")
         workbook = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         tables = list[Table]()

@@ -3,7 +3,7 @@
 import ipaddress
 from dataclasses import dataclass, field
 
-from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, HOST, AskOptions, Filters, Person, Turn, require_question
+from local_rag.asking import DEFAULT_OPTIONS, HOST, AskOptions, Person, Turn, require_question
 from local_rag.records import Answer
 
 MAX_TOP = 1000
@@ -40,24 +40,13 @@ def client_key(address: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """A search as in `Library.search`; of the options only `rerank` and `filters` matter."""
+    """A search as in `Library.search`, or in `Library.find`; of the options only `rerank` and `filters` matter."""
 
     question: str
     options: AskOptions = DEFAULT_OPTIONS
     top: int | None = None
     every: bool = False
     min_score: float | None = None
-
-    def __post_init__(self) -> None:
-        require_question(self.question)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindRequest:
-    """A question that counts or lists, as in `Library.find`."""
-
-    question: str
-    filters: Filters = EVERYTHING
 
     def __post_init__(self) -> None:
         require_question(self.question)

@@ -21,7 +21,7 @@ from local_rag.serving.cached_answers import answer
 from local_rag.serving.job import Job
 from local_rag.serving.metrics import Metrics
 from local_rag.serving.open_history import Conversations
-from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, FindRequest, SearchRequest, ServedAnswer
+from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, SearchRequest, ServedAnswer
 from local_rag.serving.threads import Threads
 from local_rag.serving.worker import LibraryWorker
 from local_rag.view import View
@@ -107,13 +107,13 @@ class Service:
 
         return self._submit(work, caller, lambda job: self._forward_search(job, request))
 
-    def find(self, request: FindRequest, caller: Caller) -> Job[Found]:
+    def find(self, request: SearchRequest, caller: Caller) -> Job[Found]:
         """Queue a search of all documents, at most as long as `ask` may take for one."""
 
         def work(library: Library, job: Job[Found]) -> Found:
             self._audit(library, caller, question=request.question)
             seen, most = library.seen_by(caller.person.limits), library.settings.find_passages
-            return seen.find(request.question, filters=request.filters, most=most, stop=job.ended)
+            return seen.find(request.question, filters=request.options.filters, most=most, stop=job.ended)
 
         return self._submit(work, caller)
 

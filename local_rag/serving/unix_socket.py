@@ -110,8 +110,8 @@ def _line(event: Event[Any], library: Library) -> tuple[str, Any] | None:
         case Written():
             return "token", event
         case Result(value):
-            found = _without_stages(value) if isinstance(value, Trace) else value
-            return "done", {"found": found, "reranks": library.reranks, "profile": library.settings.profile}
+            told = _without_stages(value) if isinstance(value, Trace) else value
+            return "done", {"found": told, "reranks": library.reranks, "profile": library.settings.profile}
         case Failure():
             return ("error", event.message) if event.expected else ("other", None)
     return None

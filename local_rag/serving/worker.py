@@ -191,11 +191,11 @@ class LibraryWorker:
         self._stamp = stamp
 
     def _settings_stamp(self) -> tuple[Any, ...]:
-        folder, found = self._library.folder, list[Any]()
+        folder, stamps = self._library.folder, list[Any]()
         for name in (SETTINGS_FILE, "CURRENT"):
             try:
                 status = (folder / name).stat()
-                found.append((status.st_ino, status.st_mtime_ns, status.st_size))
+                stamps.append((status.st_ino, status.st_mtime_ns, status.st_size))
             except OSError:
-                found.append(None)
-        return tuple(found)
+                stamps.append(None)
+        return tuple(stamps)

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from local_rag.errors import LocalRagError
-from local_rag.serving.http import Interface, client_of, person_of, status_of
+from local_rag.serving.http import Interface, client_of, json_response, person_of, status_of
 from local_rag.serving.question_lists import QuestionLists
 from local_rag.serving.service import Service
 from local_rag.serving.threads import LateError
@@ -37,7 +37,7 @@ from local_rag.web.pages import (
     questions_page,
 )
 from local_rag.web.pages.operations_page import Check, Checkup, check_as_served
-from local_rag.web.site import Named, PageRequest, Site, json_response, page_route
+from local_rag.web.site import Named, PageRequest, Site, page_route
 
 Log = Callable[[str], None]
 _PAGES = (

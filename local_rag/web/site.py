@@ -13,13 +13,13 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from local_rag.asking import Person, PersonRole
-from local_rag.display import display_path, one_line, printable_json
+from local_rag.display import display_path, one_line
 from local_rag.offline import can_filter, left_open, open_ways
-from local_rag.serving.http import caller_of, cookie_in, person_of, require_role, unless_gone
+from local_rag.serving.http import caller_of, cookie_in, json_response, person_of, require_role, unless_gone
 from local_rag.serving.job import Job
 from local_rag.serving.open_history import OpenHistory
 from local_rag.serving.question_lists import QuestionLists
@@ -217,11 +217,6 @@ def page_route(route: Route) -> Route:
         return await asked.aside(lambda: cast(Response, handler(asked)))
 
     return Route(route.path, handle, methods=list(route.methods or ()))
-
-
-def json_response(value: object, status: int = 200) -> Response:
-    """Return records as JSON, as the command line prints it."""
-    return Response(printable_json(value) + "\n", status, media_type=JSONResponse.media_type)
 
 
 def attachment(content: str | bytes, name: str, media_type: str, policy: str = "") -> Response:

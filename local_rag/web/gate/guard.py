@@ -2,7 +2,6 @@
 
 import asyncio
 import html
-import json
 import re
 import time
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
@@ -19,7 +18,15 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from local_rag.asking import Filters, Person
 from local_rag.errors import LocalRagError
 from local_rag.offline import is_loopback
-from local_rag.serving.http import LateBodyError, TooLargeError, client_of, forwarded_for, set_person
+from local_rag.serving.http import (
+    LateBodyError,
+    TooLargeError,
+    client_of,
+    error_object,
+    forwarded_for,
+    json_response,
+    set_person,
+)
 from local_rag.serving.requests import client_key
 from local_rag.web.changes.additions import MOST_BYTES
 from local_rag.web.gate.access import Access, Buckets, People
@@ -40,6 +47,7 @@ _HEADERS = [(name.encode(), value.encode()) for name, value in _ADDED.items()]
 _FOR_ALL, _LOGIN = ("/healthz", "/static/"), "/login"
 NOBODY = Person("nobody", "", "reader", Filters(within=("/",)))  # who may only log in; no document matches
 _PROGRAMS = "/v1/"
+_WITH = {HTTPStatus.TOO_MANY_REQUESTS: {"retry-after": "1"}, HTTPStatus.UNAUTHORIZED: {"www-authenticate": "Bearer"}}
 # Pages that only show something, to which pages of other sites may link.
 _LINKED = re.compile(r"/|/document/[0-9]{1,18}")
 _LINK_FOLLOWED = "linked=1"
@@ -124,34 +132,25 @@ class Guard:
                 message["headers"] = given + [(name, value) for name, value in _HEADERS if name not in present]
             await send(message)
 
-        headers = Headers(scope=scope)
-        self._name_client(scope, headers)
-        scope["local_rag"] = Visit(self._access, client_key(client_of(scope)), headers)
+        visit = scope["local_rag"] = Visit(scope, self._access, behind_proxy=self._behind_proxy)
         set_person(scope, NOBODY)
-        response = self._refusal(scope, headers) or await self._unknown(scope, headers)
-        await (response or self._app)(scope, self._limited(scope, headers, receive), sending)
+        response = self._refusal(visit) or await self._unknown(visit)
+        await (response or self._app)(scope, self._limited(visit, receive), sending)
 
     async def body_of(self, scope: Scope, receive: Receive) -> Receive | None:
         """Return what receives the body of a request within the limits, None if the request would be refused."""
-        headers = Headers(scope=scope)
-        self._name_client(scope, headers)
-        if self._misplaced(scope, headers) or self._too_much(scope, headers):
+        visit = Visit(scope, self._access, behind_proxy=self._behind_proxy)
+        if self._misplaced(visit) or self._too_much(visit):
             return None
         with suppress(LocalRagError):
-            if self._access.knows(client_key(client_of(scope)), headers, await self._people()):
-                return self._limited(scope, headers, receive)
+            if self._access.knows(visit.client, visit.headers, await self._people()):
+                return self._limited(visit, receive)
         return None
 
-    def _name_client(self, scope: Scope, headers: Headers) -> None:
-        """Note the address of the client that a proxy on this machine tells."""
-        if self._behind_proxy and is_loopback(client_of(scope)):
-            told = forwarded_for(headers.getlist("x-forwarded-for"))
-            scope["client"] = (told, 0) if told else scope.get("client")
-
-    def _limited(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
+    def _limited(self, visit: "Visit", receive: Receive) -> Receive:
         """Return a function that receives a body of allowed length, in time."""
-        received, most, whole, ends = 0, self._most(scope, headers), False, asyncio.get_running_loop().time()
-        ends += self._limits.upload_seconds if _is_upload(scope, headers) else self._limits.body_seconds
+        received, most, whole, ends = 0, self._most(visit), False, asyncio.get_running_loop().time()
+        ends += self._limits.upload_seconds if visit.is_upload else self._limits.body_seconds
 
         async def receiving() -> Message:
             nonlocal received, whole
@@ -167,104 +166,129 @@ class Guard:
 
         return receiving
 
-    def _most(self, scope: Scope, headers: Headers) -> int:
+    def _most(self, visit: "Visit") -> int:
         """Return the most bytes that a body may have."""
-        if _is_upload(scope, headers):
+        if visit.is_upload:
             return self._limits.upload
-        if scope["path"] == "/questions":
+        if visit.path == "/questions":
             return self._limits.questions
-        return self._limits.conversation if scope["path"].startswith(_PROGRAMS) else self._limits.body
+        return self._limits.conversation if visit.path.startswith(_PROGRAMS) else self._limits.body
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+    def _refusal(self, visit: "Visit") -> Response | None:
         """Return the response that refuses a request, None if the request may pass."""
-        if not self._requests.take(client_key(client_of(scope))):
-            return _refuse(scope, HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait a moment.")
-        return self._misplaced(scope, headers) or self._too_much(scope, headers)
+        if not self._requests.take(visit.client):
+            return visit.refuse(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait a moment.")
+        return self._misplaced(visit) or self._too_much(visit)
 
-    def _misplaced(self, scope: Scope, headers: Headers) -> Response | None:
+    def _misplaced(self, visit: "Visit") -> Response | None:
         """Refuse a request for another host, or from a page of another site."""
-        hosts = headers.getlist("host")
+        hosts = visit.headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             reason = "This host is not served here; allow it with --allow-host, or name it with --public-url."
-            return _refuse(scope, HTTPStatus.BAD_REQUEST, reason)
-        if not _is_link(scope, headers) and not self._same_site(headers):
-            return _refuse(scope, HTTPStatus.FORBIDDEN, "Pages of other sites may not ask here.")
-        return None
-
-    def _too_much(self, scope: Scope, headers: Headers) -> Response | None:
-        """Refuse a request whose address, cookies or declared body are too large."""
-        if sum(map(len, headers.getlist("cookie"))) > self._limits.cookies:
-            reason = f"The cookies are larger than {self._limits.cookies:,} bytes; delete those of this host."
-            return _refuse(scope, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reason)
-        if len(scope.get("raw_path", b"")) + len(scope.get("query_string", b"")) > self._limits.target:
-            return _refuse(scope, HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
-        length, most = headers.get("content-length", "0"), self._most(scope, headers)
-        if not length.isascii() or not length.isdigit() or int(length[:20]) > most:
-            reason = f"The request is larger than {most:,} bytes."
-            return _refuse(scope, HTTPStatus.REQUEST_ENTITY_TOO_LARGE, reason)
-        return None
-
-    async def _unknown(self, scope: Scope, headers: Headers) -> Response | None:
-        """Refuse a request of nobody known, except for the form to log in, and note who sends the others."""
-        if scope["path"].startswith(_FOR_ALL):
+            return visit.refuse(HTTPStatus.BAD_REQUEST, reason)
+        origins = visit.headers.getlist("origin")
+        same_site = visit.headers.get("sec-fetch-site", "none") in {"same-origin", "none"}
+        if visit.is_link or (same_site and all(origin.lower() in self._origins for origin in origins)):
             return None
-        visit: Visit = scope["local_rag"]
+        return visit.refuse(HTTPStatus.FORBIDDEN, "Pages of other sites may not ask here.")
+
+    def _too_much(self, visit: "Visit") -> Response | None:
+        """Refuse a request whose address, cookies or declared body are too large."""
+        if sum(map(len, visit.headers.getlist("cookie"))) > self._limits.cookies:
+            reason = f"The cookies are larger than {self._limits.cookies:,} bytes; delete those of this host."
+            return visit.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reason)
+        if len(visit.scope.get("raw_path", b"")) + len(visit.scope.get("query_string", b"")) > self._limits.target:
+            return visit.refuse(HTTPStatus.REQUEST_URI_TOO_LONG, "The address is too long.")
+        length, most = visit.headers.get("content-length", "0"), self._most(visit)
+        if not length.isascii() or not length.isdigit() or int(length[:20]) > most:
+            return visit.refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"The request is larger than {most:,} bytes.")
+        return None
+
+    async def _unknown(self, visit: "Visit") -> Response | None:
+        """Refuse a request of nobody known, except for the form to log in, and note who sends the others."""
+        if visit.path.startswith(_FOR_ALL):
+            return None
         try:
             visit.people = await self._people()
         except LocalRagError as error:  # who may come in is not known, so nobody does
-            return _refuse(scope, HTTPStatus.SERVICE_UNAVAILABLE, str(error))
-        entry = self._access.entry(visit.client, headers, visit.people)
-        if isinstance(entry, Person):
-            visit.known = True
-            set_person(scope, entry)
-            scope.get(KEEP, lambda: None)()
-            if scope.get(ABSENT):
-                return _refuse(scope, HTTPStatus.NOT_FOUND, "There is no such library.")
-            return None
-        return None if scope["path"] == _LOGIN else self._turned_away(scope, headers, entry)
-
-    @staticmethod
-    def _turned_away(scope: Scope, headers: Headers, status: HTTPStatus) -> Response | None:
-        """Refuse a request, or let it go on to the form to log in."""
-        visit: Visit = scope["local_rag"]
-        query = scope.get("query_string", b"").decode("latin-1")
-        wanted = quote(scope["path"]) + (f"?{query}" if query else "")
-        if _is_link(scope, headers) and _LINK_FOLLOWED not in query:
-            return _follow(scope.get(ROOT, "") + wanted)
-        if status is HTTPStatus.TOO_MANY_REQUESTS:
-            return _refuse(scope, status, "Too many wrong tokens; wait a minute.")
-        if scope["method"] == "GET" and "text/html" in "".join(headers.getlist("accept")):
-            visit.status, visit.wanted = HTTPStatus.UNAUTHORIZED, wanted
-            scope["path"], scope["raw_path"], scope["query_string"] = _LOGIN, _LOGIN.encode(), b""
-            return None
-        return _refuse(scope, status, "A token is needed: log in, or send it as `Authorization: Bearer TOKEN`.")
-
-    def _same_site(self, headers: Headers) -> bool:
-        """Return whether a request comes from a page of this server, or from no page."""
-        if any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
-            return False
-        return headers.get("sec-fetch-site", "none") in {"same-origin", "none"}
+            return visit.refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+        entry = self._access.entry(visit.client, visit.headers, visit.people)
+        if not isinstance(entry, Person):
+            return None if visit.path == _LOGIN else visit.turn_away(entry)
+        visit.known = True
+        set_person(visit.scope, entry)
+        visit.scope.get(KEEP, lambda: None)()
+        return visit.refuse(HTTPStatus.NOT_FOUND, "There is no such library.") if visit.scope.get(ABSENT) else None
 
 
 class Visit:
-    """A request as the pages see it: whether its client is `known`, and how one logs in and out.
+    """A request as the checks and the pages see it: whether its client is `known`, and how one logs in and out.
 
-    `status` is that of the form to log in, behind which is what was `wanted`.
+    `status` is that of the form to log in, behind which is what was `wanted`. With `behind_proxy`, a proxy on this
+    machine tells the address of the client, which is noted in the scope.
     """
 
-    def __init__(self, access: Access, client: str, headers: Headers) -> None:
-        self._access, self.client, self._headers = access, client, headers
+    def __init__(self, scope: Scope, access: Access, *, behind_proxy: bool) -> None:
+        self.scope, self.headers, self._access = scope, Headers(scope=scope), access
+        if behind_proxy and is_loopback(client_of(scope)):
+            forwarded = forwarded_for(self.headers.getlist("x-forwarded-for"))
+            scope["client"] = (forwarded, 0) if forwarded else scope.get("client")
+        self.client = client_key(client_of(scope))
         self.known, self.status, self.wanted = False, HTTPStatus.OK, "/"
         self.people: People = {}
+
+    @property
+    def path(self) -> str:
+        """Return the path that is asked for, or that of the form to log in."""
+        return str(self.scope["path"])
 
     @property
     def can_log_out(self) -> bool:
         """Whether the client has logged in."""
         return self.known and self._access.needed(self.people)
 
+    @property
+    def is_upload(self) -> bool:
+        """Whether it sends files; whoever may not add any is refused before its body is read."""
+        is_form = self.headers.get("content-type", "").startswith("multipart/form-data")
+        return is_form and self.path == "/library/add"
+
+    @property
+    def is_link(self) -> bool:
+        """Whether a person follows a link of another site, in a tab of its own, to a page that only shows."""
+        return (
+            self.scope["method"] == "GET"
+            and "origin" not in self.headers
+            and self.headers.get("sec-fetch-site", "none") in {"cross-site", "same-site"}
+            and self.headers.getlist("sec-fetch-mode") == ["navigate"]
+            and self.headers.getlist("sec-fetch-dest") in ([], ["document"])
+            and bool(_LINKED.fullmatch(self.path))
+        )
+
+    def refuse(self, status: HTTPStatus, reason: str) -> Response:
+        """Return a response with a reason, as its client reads it."""
+        headers = _WITH.get(status)
+        if self.path.startswith(_PROGRAMS):
+            return json_response(error_object(reason), status, headers)
+        return PlainTextResponse(reason + "\n", status, headers)
+
+    def turn_away(self, status: HTTPStatus) -> Response | None:
+        """Refuse a request of nobody known, or let it go on to the form to log in."""
+        query = self.scope.get("query_string", b"").decode("latin-1")
+        wanted = quote(self.path) + (f"?{query}" if query else "")
+        if self.is_link and _LINK_FOLLOWED not in query:
+            return _follow(self.scope.get(ROOT, "") + wanted)
+        if status is HTTPStatus.TOO_MANY_REQUESTS:
+            return self.refuse(status, "Too many wrong tokens; wait a minute.")
+        if self.scope["method"] == "GET" and "text/html" in "".join(self.headers.getlist("accept")):
+            self.status, self.wanted = HTTPStatus.UNAUTHORIZED, wanted
+            self.scope["path"], self.scope["raw_path"], self.scope["query_string"] = _LOGIN, _LOGIN.encode(), b""
+            return None
+        return self.refuse(status, "A token is needed: log in, or send it as `Authorization: Bearer TOKEN`.")
+
     def log_in(self, token: str, response: Response) -> HTTPStatus:
         """Check a token from the form, and set the cookie of a new session."""
-        return self._access.log_in(self.client, token, response, self.people, self._headers)
+        return self._access.log_in(self.client, token, response, self.people, self.headers)
 
     def log_in_once(self, invitation: str, response: Response) -> HTTPStatus:
         """Begin a session with an invitation."""
@@ -272,25 +296,7 @@ class Visit:
 
     def log_out(self, response: Response) -> None:
         """End the session of the client."""
-        self._access.log_out(self._headers, response)
-
-
-def _is_upload(scope: Scope, headers: Headers) -> bool:
-    """Return whether a request sends files; whoever may not add any is refused before its body is read."""
-    is_form = headers.get("content-type", "").startswith("multipart/form-data")
-    return is_form and scope["path"] == "/library/add"
-
-
-def _is_link(scope: Scope, headers: Headers) -> bool:
-    """Return whether a person follows a link of another site, in a tab of its own, to a page that only shows."""
-    return (
-        scope["method"] == "GET"
-        and "origin" not in headers
-        and headers.get("sec-fetch-site", "none") in {"cross-site", "same-site"}
-        and headers.getlist("sec-fetch-mode") == ["navigate"]
-        and headers.getlist("sec-fetch-dest") in ([], ["document"])
-        and bool(_LINKED.fullmatch(scope["path"]))
-    )
+        self._access.log_out(self.headers, response)
 
 
 def _follow(wanted: str) -> Response:
@@ -300,13 +306,3 @@ def _follow(wanted: str) -> Response:
         f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={there}">'
         f'<title>local-rag</title><a href="{there}">Go on</a>\n'
     )
-
-
-_WITH = {HTTPStatus.TOO_MANY_REQUESTS: {"retry-after": "1"}, HTTPStatus.UNAUTHORIZED: {"www-authenticate": "Bearer"}}
-
-
-def _refuse(scope: Scope, status: HTTPStatus, reason: str) -> Response:
-    if not scope["path"].startswith(_PROGRAMS):
-        return PlainTextResponse(reason + "\n", status, _WITH.get(status))
-    error = {"message": reason, "type": "invalid_request_error", "param": None, "code": None}
-    return Response(json.dumps({"error": error}) + "\n", status, _WITH.get(status), media_type="application/json")

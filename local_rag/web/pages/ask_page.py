@@ -13,9 +13,10 @@ from starlette.routing import Route
 from local_rag.asking import EVERYTHING, AskOptions, Filters
 from local_rag.display import answer_as_dict, found_as_csv, found_as_dict, passage_as_dict
 from local_rag.records import FoundPlace
-from local_rag.serving.requests import AskRequest, FindRequest, SearchRequest
+from local_rag.serving.http import json_response
+from local_rag.serving.requests import AskRequest, SearchRequest
 from local_rag.web.forms import as_fields, as_query, filters_of, local_address, number_field, text_field
-from local_rag.web.site import THEME_COOKIE, THEMES, PageRequest, attachment, json_response
+from local_rag.web.site import THEME_COOKIE, THEMES, PageRequest, attachment
 from local_rag.web.stream import answer_stream
 from local_rag.web.views.answer_view import Thread, cards, view_answer, view_list, view_thread
 
@@ -104,7 +105,7 @@ async def find(request: PageRequest) -> Response:
     fields = request.query_params
     if not fields.get("q", "").strip() and not request.wants_json:
         return RedirectResponse("/", 303)
-    asked = FindRequest(question=fields.get("q", ""), filters=filters_of(fields))
+    asked = SearchRequest(question=fields.get("q", ""), options=AskOptions(filters=filters_of(fields)))
     found = await request.outcome(request.service.find(asked, request.caller))
     sort, down = fields.get("sort", ""), bool(fields.get("down"))
 
@@ -117,7 +118,7 @@ async def find(request: PageRequest) -> Response:
         if fields.get("format") == "csv":
             return attachment(found_as_csv(ordered, library.place_names()), "found.csv", "text/csv")
         listed = view_list(ordered, library.contents().documents)
-        address = f"/find?{urlencode(as_query('q', asked.question, asked.filters))}"
+        address = f"/find?{urlencode(as_query('q', asked.question, asked.options.filters))}"
         return request.page("find.html", question=asked.question, listed=listed, address=address, sort=sort, down=down)
 
     return await request.aside(show)

@@ -10,10 +10,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from local_rag.errors import ForbiddenError, MissingError, QuestionError
+from local_rag.serving.http import json_response
 from local_rag.web.changes.additions import MOST_BYTES, MOST_FILES, RefusedFileError, add_file, folder_of
 from local_rag.web.changes.document_changes import ChangeView
 from local_rag.web.forms import parse_number, text_field
-from local_rag.web.site import PageRequest, json_response
+from local_rag.web.site import PageRequest
 
 _MOST_FIELDS = 20
 _UNPROTECTED = (

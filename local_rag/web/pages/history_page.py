@@ -7,8 +7,9 @@ from local_rag.asking import KeptOfQuestions
 from local_rag.conversation import conversation_as_markdown
 from local_rag.display import one_line
 from local_rag.errors import QuestionError
+from local_rag.serving.http import json_response
 from local_rag.web.forms import text_field
-from local_rag.web.site import PageRequest, attachment, json_response, style
+from local_rag.web.site import PageRequest, attachment, style
 from local_rag.web.views.answer_view import view_turn
 
 _SHOWN = 50
@@ -80,14 +81,11 @@ async def forget(request: PageRequest) -> Response:
 
 
 def _forget(request: PageRequest, conversation: str) -> None:
-    person, history = request.person, request.service.history
-    if conversation != _ALL:
-        with request.history() as kept:
-            kept.forget(conversation)
-    elif person.id:
-        history.forget_person(person.id)
-    else:
-        history.forget_all()
+    if conversation == _ALL:
+        request.service.history.forget(request.person.id)
+        return
+    with request.history() as kept:
+        kept.forget(conversation)
 
 
 def _left(request: PageRequest) -> KeptOfQuestions:

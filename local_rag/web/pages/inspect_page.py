@@ -12,10 +12,11 @@ from local_rag.asking import require_question
 from local_rag.display import passage_as_dict
 from local_rag.errors import QuestionError
 from local_rag.retrieval.searcher import Trace
+from local_rag.serving.http import json_response
 from local_rag.serving.requests import SearchRequest
 from local_rag.view import View
 from local_rag.web.forms import parse_number, text_field
-from local_rag.web.site import PageRequest, json_response
+from local_rag.web.site import PageRequest
 from local_rag.web.views.answer_view import Card, cards
 
 VIEWS = ("all", "dense", "keyword", "lost")

@@ -15,10 +15,11 @@ from local_rag.catalogue.library_status import Status
 from local_rag.errors import ModelError
 from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
+from local_rag.serving.http import json_response
 from local_rag.view import View
 from local_rag.web.pages.changes_page import change_of, may_change
 from local_rag.web.pages.document_page import offset
-from local_rag.web.site import PageRequest, json_response
+from local_rag.web.site import PageRequest
 from local_rag.web.views.answer_view import STATES
 
 _LISTED = 200  # documents on a page

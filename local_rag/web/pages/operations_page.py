@@ -18,8 +18,9 @@ from local_rag.library import Library
 from local_rag.machine import free_bytes
 from local_rag.maintenance.checks import CheckResult, diagnose
 from local_rag.models.choice import chosen
+from local_rag.serving.http import json_response
 from local_rag.web.pages.changes_page import change_of
-from local_rag.web.site import PageRequest, json_response
+from local_rag.web.site import PageRequest
 
 _SLOW_DISK, _LITTLE_ROOM, _LONG_QUEUE = 0.1, 2 * 1024**3, 4
 _TYPE = "text/plain; version=0.0.4; charset=utf-8"

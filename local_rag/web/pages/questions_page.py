@@ -14,11 +14,12 @@ from starlette.routing import Route
 from local_rag.asking import AskOptions, KeptList
 from local_rag.errors import BusyError, QuestionError
 from local_rag.serving.answer_files import answers_in_form
+from local_rag.serving.http import json_response
 from local_rag.serving.question_files import questions_in
 from local_rag.serving.question_lists import RunView
 from local_rag.web.changes.additions import file_name
 from local_rag.web.forms import as_fields, filters_of
-from local_rag.web.site import PageRequest, attachment, json_response
+from local_rag.web.site import PageRequest, attachment
 from local_rag.web.views.answer_view import view_answer
 
 MOST_QUESTIONS, _MOST_LISTS, _SHOWN = 1000, 50, 200

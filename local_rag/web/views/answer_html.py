@@ -30,13 +30,13 @@ def show_answer(text: str, sources: Collection[int] = (), *, anchor: str = "sour
 
 def _cite(state: StateInline, silent: bool) -> bool:
     """Read a citation; one of anything but the sources stays text."""
-    found = _CITATION.match(state.src, state.pos)
-    numbers = _numbers(found[1]) if found else []
-    if found is None or not numbers or not state.env["sources"].issuperset(numbers):
+    match = _CITATION.match(state.src, state.pos)
+    numbers = _numbers(match[1]) if match else []
+    if match is None or not numbers or not state.env["sources"].issuperset(numbers):
         return False
     if not silent:
         state.push("citation", "", 0).meta = {"numbers": numbers}
-    state.pos = found.end()
+    state.pos = match.end()
     return True
 
 

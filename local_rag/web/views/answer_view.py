@@ -107,13 +107,13 @@ def view_list(found: Found, documents: Mapping[str, int]) -> ListView:
     """Return a list as it is shown; `documents` are the ids of those that can be opened, by path."""
     rows = (
         RowView(
-            one_line(display_path(one.passage.location)),
-            " ".join(one.passage.text.split()),
-            one.occurrences,
-            one.passage.chunk_id,
-            documents.get(one.passage.path),
+            one_line(display_path(place.passage.location)),
+            " ".join(place.passage.text.split()),
+            place.occurrences,
+            place.passage.chunk_id,
+            documents.get(place.passage.path),
         )
-        for one in found.places
+        for place in found.places
     )
     return ListView(found_headline(found), tuple(rows), found.notes)
 

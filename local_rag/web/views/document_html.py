@@ -134,7 +134,7 @@ def render(
     `headings` are lines of plain text that are headings. With `first_line`, the blocks have the numbers of their lines.
     `anchor` is the id of the first mark of the strongest kind.
     """
-    moved = [Mark(one.start + len(before), one.end + len(before), one.kind) for one in marks]
+    moved = [Mark(mark.start + len(before), mark.end + len(before), mark.kind) for mark in marks]
     writer = _Writer((before + text).translate(_LENGTH_KEPT), moved, anchor)
     if kind == "code":
         writer.open("<pre><code>")
@@ -216,7 +216,7 @@ class _Renderer:
     ) -> None:
         self._writer, self._kind, self._heading, self._headings = writer, kind, heading, headings
         self._first_line, self._before = numbered
-        self._starts = [0, *(found.end() for found in re.finditer("\n", writer.text)), len(writer.text)]
+        self._starts = [0, *(line_break.end() for line_break in re.finditer("\n", writer.text)), len(writer.text)]
         self._row_end = 0  # of the row of a table in which it is
         self._hidden = False  # the paragraph of an item
 
@@ -343,10 +343,10 @@ class _Renderer:
     def _address(self, limit: int) -> None:
         """Write the address of a link or an image behind it."""
         writer = self._writer
-        if found := _ADDRESS.match(writer.text, writer.done, limit):
-            writer.done = found.start(1)
+        if address := _ADDRESS.match(writer.text, writer.done, limit):
+            writer.done = address.start(1)
             writer.open(' <span class="beside">')
-            writer.take(found.end(1))
+            writer.take(address.end(1))
             writer.open("</span>")
 
     def _align(self, content: str, limit: int) -> None:

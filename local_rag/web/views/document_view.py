@@ -94,9 +94,9 @@ def _checksum(words: str) -> int:
 
 def find_place(text: str, place: str) -> tuple[int, int] | None:
     """Return the span of the words that a link leads to, also if they have moved a little; None if they are gone."""
-    if (said := _PLACE.fullmatch(place)) is None:
+    if (named := _PLACE.fullmatch(place)) is None:
         return None
-    start, length, checksum = int(said[1]), int(said[2]) - int(said[1]), int(said[3], 16)
+    start, length, checksum = int(named[1]), int(named[2]) - int(named[1]), int(named[3], 16)
     if not 0 < length <= PART:
         return None
     near = range(max(0, start - _MOVED_BY), min(len(text) - length, start + _MOVED_BY) + 1)
@@ -180,15 +180,15 @@ def _chunk_start(text: str, chunks: Sequence[Passage], offset: int) -> int:
 
 def _page_part(text: str, chunks: Sequence[Passage], page: int, start: int, least: int) -> tuple[int, int]:
     """Return the span of the text of a page, or its rest from an offset on."""
-    on_page = next(one.start for one in chunks if one.page is not None and one.page >= page)
-    end = next((one.start for one in chunks if one.page is not None and one.page > page), len(text))
+    on_page = next(chunk.start for chunk in chunks if chunk.page is not None and chunk.page >= page)
+    end = next((chunk.start for chunk in chunks if chunk.page is not None and chunk.page > page), len(text))
     begin = start if on_page < start < end else on_page
     return begin, min(max(end, least), begin + PART)
 
 
 def _page_at(chunks: Sequence[Passage], offset: int) -> int | None:
-    before = [one.page for one in chunks if one.page is not None and one.start <= offset]
-    return before[-1] if before else next((one.page for one in chunks if one.page is not None), None)
+    before = [chunk.page for chunk in chunks if chunk.page is not None and chunk.start <= offset]
+    return before[-1] if before else next((chunk.page for chunk in chunks if chunk.page is not None), None)
 
 
 def _render(document: WholeDocument, part: tuple[int, int], marks: Sequence[Mark], first_line: int) -> Markup:
@@ -198,7 +198,7 @@ def _render(document: WholeDocument, part: tuple[int, int], marks: Sequence[Mark
     before = open_fence(document.text, begin) if kind == "markdown" else ""
     if not before and kind in {"markdown", "text"} and index >= 0:
         before = header_above(text, chunks[index].table_header)
-    headings = {title for one in chunks for title in one.headings} if kind == "text" else ()
+    headings = {title for chunk in chunks for title in chunk.headings} if kind == "text" else ()
     return render(
         text, kind, marks, before=before, heading=2, headings=headings, first_line=first_line, anchor="passage"
     )
@@ -216,15 +216,15 @@ def _line_start(text: str, offset: int) -> int:
 
 def _lines(text: str, begin: int, end: int, number: int, marked: tuple[int, int]) -> Iterator[Line]:
     begun = False
-    for found in re.finditer(r"[^\n]*(?:\n|\Z)", text[begin:end]):
-        for offset in range(0, max(1, len(found[0].rstrip("\n"))), _LONGEST_LINE):
-            left = begin + found.start() + offset
-            right = min(left + _LONGEST_LINE, begin + found.start() + len(found[0].rstrip("\n")))
+    for line in re.finditer(r"[^\n]*(?:\n|\Z)", text[begin:end]):
+        for offset in range(0, max(1, len(line[0].rstrip("\n"))), _LONGEST_LINE):
+            left = begin + line.start() + offset
+            right = min(left + _LONGEST_LINE, begin + line.start() + len(line[0].rstrip("\n")))
             edges = sorted({left, right, *(edge for edge in marked if left < edge < right)})
             pieces = tuple((text[one:other], marked[0] <= one < marked[1]) for one, other in itertools.pairwise(edges))
             begins = not begun and any(mark for _, mark in pieces)
             begun = begun or begins
-            if found[0]:
+            if line[0]:
                 yield Line(number if offset == 0 else 0, pieces, begins)
         number += 1
 
