@@ -47,9 +47,9 @@ from local_rag.settings import Settings, index_settings
 from local_rag.store.context_rows import documents_to_compare, documents_without_a_plan, forget_distinctions, set_apart
 from local_rag.store.database import Store, StoredDocument, UnreadFile
 from local_rag.store.history import kept_history
+from local_rag.store.housekeeping import ocr_folder, prune_ocr_pages, purge_superseded
 from local_rag.store.published import made_from, note_publish
 from local_rag.store.seen import compared_limits, note_compared
-from local_rag.store.upkeep import ocr_folder, prune_ocr_pages, purge_superseded
 from local_rag.store.vector_rows import (
     count_chunks,
     count_embedded,

@@ -28,8 +28,8 @@ from local_rag.offline import left_open
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.connect import STORE_FILE, remembered_settings
 from local_rag.store.database import Store
+from local_rag.store.housekeeping import check_pages, find_damage
 from local_rag.store.storage_errors import storage_errors
-from local_rag.store.upkeep import check_pages, find_damage
 
 _LIBRARY_BYTES = 1000**3
 

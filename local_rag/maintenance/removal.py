@@ -39,10 +39,7 @@ from local_rag.store.erasing import (
     ordered_erasures,
 )
 from local_rag.store.history import History, IsGone, kept_history
-from local_rag.store.people_file import forget_limits
-from local_rag.store.published import note_publish, require_own
-from local_rag.store.recorded_questions import forget_questions, questioned_documents
-from local_rag.store.upkeep import (
+from local_rag.store.housekeeping import (
     compact,
     drop,
     orphaned_contexts,
@@ -51,6 +48,9 @@ from local_rag.store.upkeep import (
     purge_superseded,
     shrink,
 )
+from local_rag.store.people_file import forget_limits
+from local_rag.store.published import note_publish, require_own
+from local_rag.store.recorded_questions import forget_questions, questioned_documents
 from local_rag.store.vector_rows import count_rows_of
 
 

@@ -34,8 +34,8 @@ from local_rag.indexing.indexer import Indexer
 from local_rag.store.connect import SALVAGED_FILE, STORE_FILE
 from local_rag.store.counts import count_rows
 from local_rag.store.database import Store
+from local_rag.store.housekeeping import check_pages, drop, find_damage
 from local_rag.store.salvage import salvage, switch
-from local_rag.store.upkeep import check_pages, drop, find_damage
 
 
 def repair_store(folder: Path) -> list[str]:

@@ -25,10 +25,10 @@ from local_rag.store.context_rows import (
 )
 from local_rag.store.counts import count_rows, document_states, is_unfinished
 from local_rag.store.database import Store, UnreadFile
+from local_rag.store.housekeeping import check_pages, find_damage, orphaned_contexts, orphaned_vectors
 from local_rag.store.salvage import salvage, switch
 from local_rag.store.schema import SCHEMA_VERSION, crc32, create_tables
 from local_rag.store.storage_errors import storage_errors
-from local_rag.store.upkeep import check_pages, find_damage, orphaned_contexts, orphaned_vectors
 from local_rag.store.vector_rows import (
     EmbeddingPlan,
     documents_to_embed,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from local_rag import Library
 from local_rag.display import passage_as_dict
-from local_rag.store.upkeep import ocr_folder, prune_ocr_pages
+from local_rag.store.housekeeping import ocr_folder, prune_ocr_pages
 from tests.fakes import QUICK, InstantWorkers
 from tests.reading.test_ocr import SCANNED, read_as, scan
 
