@@ -1,4 +1,4 @@
-"""Housekeeping of a store, for `clean`, `repair` and `erase`: find damaged and unwanted rows, delete them, free the space."""
+"""Housekeeping of a store, for `clean`, `repair` and `erase`: find damaged and unwanted rows, delete them, free space."""
 
 import shutil
 import sqlite3
