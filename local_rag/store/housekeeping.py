@@ -1,4 +1,4 @@
-"""Housekeeping of a store, for `clean`, `repair` and `erase`: find damaged and unwanted rows, delete them, free space."""
+"""Housekeeping of a store, for `clean`, `repair` and `erase`: find damaged and unwanted rows, delete and compact."""
 
 import shutil
 import sqlite3
