@@ -5,14 +5,15 @@ Relevance is binary, so the ranks (from 1) of the golden passages found and the 
 
 import math
 from collections import Counter
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 RECALL_DEPTHS = (1, 5, 10, 20, 150)
 METRICS = (*(f"recall@{depth}" for depth in RECALL_DEPTHS), "mrr@10", "ndcg@10")
-_RESAMPLES = 9999
+_RESAMPLES, _BATCH = 9999, 1000
 _CONFIDENCE = 0.95
 _NORMAL_QUANTILE = 1.96  # of _CONFIDENCE
 
@@ -59,20 +60,15 @@ def by_question(rows: Sequence[Mapping[str, Any]]) -> dict[tuple[str, int], Mapp
 
 def confidence_interval(values: Sequence[float]) -> tuple[float, float]:
     """Return the 95 % bootstrap interval of the mean over questions (percentile method)."""
-    from scipy.stats import bootstrap
-
     if len(set(values)) < 2:  # noqa: PLR2004  equal values have no variance
         return values[0], values[0]
-    interval = bootstrap(
-        (np.asarray(values),),
-        np.mean,
-        n_resamples=_RESAMPLES,
-        confidence_level=_CONFIDENCE,
-        method="percentile",
-        batch=1000,
-        rng=np.random.default_rng(0),
-    ).confidence_interval
-    return float(interval.low), float(interval.high)
+    array, chance = np.asarray(values), np.random.default_rng(0)
+    means = [
+        array[chance.integers(0, len(array), (min(_BATCH, _RESAMPLES - done), len(array)))].mean(axis=1)
+        for done in range(0, _RESAMPLES, _BATCH)
+    ]
+    low, high = np.quantile(np.concatenate(means), [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
+    return float(low), float(high)
 
 
 def wilson_interval(count: int, whole: int) -> tuple[float, float]:
@@ -88,17 +84,23 @@ def paired_test(values: Sequence[float], others: Sequence[float]) -> float:
 
     The test flips the signs of the differences at random (paired permutation test; Smucker et al., CIKM 2007).
     """
-    from scipy.stats import permutation_test
-
     differences = np.asarray(values) - np.asarray(others)
     if len(differences) < 2:  # noqa: PLR2004  one question proves nothing
         return 1.0
-    result = permutation_test(
-        (differences,),
-        np.mean,
-        permutation_type="samples",
-        n_resamples=_RESAMPLES,
-        batch=1000,
-        rng=np.random.default_rng(0),
-    )
-    return float(result.pvalue)
+    every = 2 ** len(differences) <= _RESAMPLES  # few questions have few combinations of signs: try each
+    means = np.concatenate([(signs * differences).mean(axis=1) for signs in _signs(len(differences), every=every)])
+    observed = differences.mean()
+    near = 100 * np.finfo(float).eps * abs(observed)
+    more_extreme = min(np.count_nonzero(means <= observed + near), np.count_nonzero(means >= observed - near))
+    chance = 0 if every else 1  # what was observed is one of the random combinations
+    return float(min(1.0, 2 * (more_extreme + chance) / (len(means) + chance)))
+
+
+def _signs(count: int, *, every: bool) -> Iterator[np.ndarray]:
+    """Yield combinations of signs, each a row: every one, or random ones."""
+    if every:
+        yield np.array(list(product((1, -1), repeat=count)))
+        return
+    random, both = np.random.default_rng(0), np.tile((1, -1), (_BATCH, count, 1))
+    for done in range(0, _RESAMPLES, _BATCH):
+        yield random.permuted(both, axis=-1)[: _RESAMPLES - done, :, 0]

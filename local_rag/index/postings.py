@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, groupby, pairwise
+from itertools import chain, compress, groupby, pairwise
 from pathlib import Path
 from types import MappingProxyType
 
@@ -12,7 +12,6 @@ from local_rag.errors import DamagedLibraryError
 from local_rag.index.arrays import REMEDY, ArrayWriter, open_array, write_array, write_pieces
 from local_rag.index.scoring import KEYWORDS, KeywordTuning, Statistics, TextCounts, even_blocks, token_number
 
-_FLAT = 1e9  # as k1: with the variant "atire" of bm25s, a score is then the frequency times the idf
 _MOST_FREQUENT = np.iinfo(np.uint16).max
 _PIECE = 2_000_000  # postings merged at a time
 
@@ -128,21 +127,13 @@ def _as_lines(forms: Sequence[str]) -> np.ndarray:
 
 
 def _invert(texts: Sequence[Sequence[int]], words: int) -> Inverted:
-    """Invert texts, given as positions of their tokens, with bm25s."""
+    """Invert texts, given as positions of their tokens."""
     lengths = np.fromiter(map(len, texts), dtype=np.int32, count=len(texts))
-    if not words:
-        return Inverted(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint16), lengths)
-    import bm25s
-
-    retriever = bm25s.BM25(
-        k1=_FLAT, b=0, method="atire", idf_method="lucene", dtype="float64", csc_backend="numpy", backend="numpy"
-    )
-    made = retriever.build_index_from_ids(list(range(words)), texts, show_progress=False)
-    starts = np.asarray(made["indptr"], dtype=np.int64)
-    holders = np.diff(starts)
-    idf = np.log(1 + (len(texts) - holders + 0.5) / (holders + 0.5))
-    counts = np.minimum(np.rint(made["data"] / np.repeat(idf, holders)), _MOST_FREQUENT)
-    return Inverted(starts, made["indices"].astype(np.int32), counts.astype(np.uint16), lengths)
+    tokens = np.fromiter(chain.from_iterable(texts), dtype=np.int64, count=int(lengths.sum(dtype=np.int64)))
+    held, counts = np.unique(tokens * len(texts) + np.repeat(np.arange(len(texts)), lengths), return_counts=True)
+    starts = np.searchsorted(held, np.arange(words + 1) * len(texts))
+    counts = np.minimum(counts, _MOST_FREQUENT).astype(np.uint16)
+    return Inverted(starts.astype(np.int64), (held % max(1, len(texts))).astype(np.int32), counts, lengths)
 
 
 def _blocks(documents: Sequence[int], block_texts: int) -> np.ndarray:
