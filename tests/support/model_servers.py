@@ -14,7 +14,8 @@ class FakeHub:
     """Serve files as the Hub does, with Range support, and misbehave on request.
 
     `files` maps "owner/name/resolve/revision/file" to contents. `drops` maps such a path to the byte counts after which
-    successive responses break off; `on_drop` is called at that moment. `requests` records (path, first byte asked for).
+    successive responses break off; `on_drop` is called at that moment. `requests` records (path, first byte asked for),
+    `tokens` how a client said who it is.
     """
 
     def __init__(self, files: Mapping[str, bytes]):
@@ -26,6 +27,7 @@ class FakeHub:
         self.on_drop: Callable[[], None] = lambda: None
         self.ignores_ranges = False
         self.requests: list[tuple[str, int]] = []
+        self.tokens: set[str | None] = set()
         hub = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -53,6 +55,7 @@ class FakeHub:
         asked = re.fullmatch(r"bytes=(\d+)-", handler.headers.get("Range", ""))
         start = int(asked[1]) if asked else 0
         self.requests.append((path, start))
+        self.tokens.add(handler.headers.get("Authorization"))
         status = self.statuses.get(path, 200 if path in self.files else 404)
         if status != 200:
             handler.send_response(status)
@@ -61,6 +64,9 @@ class FakeHub:
             return
         content = self.files[path]
         start = 0 if self.ignores_ranges else start
+        if start >= len(content) > 0:
+            handler.send_error(416)
+            return
         handler.send_response(206 if start else 200)
         if start:
             handler.send_header("Content-Range", f"bytes {start}-{len(content) - 1}/{len(content)}")

@@ -1,21 +1,20 @@
 """Download files from a repository of the Hugging Face Hub, or of the mirror that HF_ENDPOINT names."""
 
 import functools
-import hashlib
-import io
-import logging
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from local_rag.errors import NetworkError
 from local_rag.files import file_sha256
 from local_rag.models.registry import HubSource, ModelFile
 
-_CONNECT_SECONDS = 5.0
-_TIMES_ESTIMATE, _SMALL = 2, 1_000_000  # how much larger than estimated a file may be whose size is not known
+_SECONDS = (5.0, 10.0)  # to connect, and between two pieces
+_BLOCK = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,101 +36,97 @@ def download_from_hub(
     """
     before = 0
     for file in files:
-
-        def report_length(length: int, before: int = before) -> None:
-            report(before + length)
-
-        path = folder / (file.sha256 or f"{hashlib.sha256(file.name.encode()).hexdigest()}.unknown")
-        if not file.sha256:
-            path.unlink(missing_ok=True)  # nothing tells whether its beginning is right
-        resumed = path.exists()
-        found = _download(source, file, path, report_length, pace)
+        path = folder / file.sha256
+        arguments = source, file, path, lambda length, before=before: report(before + length), pace
+        resumed, found = path.exists(), _download(*arguments)
         if resumed and found != file.sha256:  # perhaps only what was there before is wrong
             path.unlink()
-            found = _download(source, file, path, report_length, pace)
+            found = _download(*arguments)
         yield file, path, found
         before += file.bytes
 
 
 def _download(source: HubSource, file: ModelFile, path: Path, report: Callable[[int], None], pace: Pace | None) -> str:
-    import httpx2
-    from huggingface_hub import hf_hub_url
-
-    # `hf_hub_download` deletes partial files when it is stopped. The function that it calls can resume.
-    from huggingface_hub.file_download import http_get
-    from huggingface_hub.utils import build_hf_headers  # type: ignore[attr-defined]
-    from huggingface_hub.utils.tqdm import silent_tqdm
-
-    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)
-    url = hf_hub_url(source.repository, source.file.format(file=file.name), revision=source.revision)
-    most = file.bytes if file.sha256 else _TIMES_ESTIMATE * file.bytes + _SMALL
-    with _BoundedFile(path, most, report, pace) as out:
-        try:
-            if out.tell() < most:
-                if problem := hub_problem():
-                    raise NetworkError(_failure(file, url, problem))
-                http_get(url, out, resume_size=out.tell(), headers=build_hf_headers(), tqdm_class=silent_tqdm)
-        except _TooLongError:
-            pass  # its hash is wrong, too
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
-            raise NetworkError(_failure(file, url, _reason(error))) from error
+    """Append what a file lacks, as long as each request brings some of it; return its SHA-256."""
+    url = f"{_endpoint()}/{source.repository}/resolve/{source.revision}/{file.name}"
+    with path.open("ab", buffering=0) as out:  # unbuffered, so a kill loses nothing
+        reason, session = "" if out.tell() >= file.bytes else hub_problem(), _session()
+        while not reason and (length := out.tell()) < file.bytes:
+            try:
+                reason = _append(session, url, file.bytes, out, report, pace)
+            except (OSError, ValueError) as error:
+                reason = "" if out.tell() > length else _reason(error)
+            if out.tell() <= length:  # the server has no more of it
+                break
+    if reason:
+        raise NetworkError(
+            f"Cannot download {file.name} from {url} ({reason}); check the network or set a mirror with HF_ENDPOINT, "
+            "then run the same command to resume."
+        )
     return file_sha256(path)
 
 
-@functools.cache
-def unreachable(endpoint: str) -> str:
-    """Return why no server answers at a hub's address, or ""; ask once, so a profile does not wait for each file."""
-    import httpx2
-    from huggingface_hub.utils import get_session  # type: ignore[attr-defined]
-
-    try:
-        get_session().head(endpoint, timeout=_CONNECT_SECONDS, follow_redirects=False)
-    except (httpx2.HTTPError, httpx2.InvalidURL, OSError, ValueError) as error:
-        return _reason(error)
+def _append(session: Any, url: str, most: int, out: BinaryIO, report: Callable[[int], None], pace: Pace | None) -> str:
+    """Write what a server sends after the end of `out`, at most one byte too many; return why not all, or ""."""
+    began = pace.clock() if pace else 0.0
+    with session.get(url, headers={"Range": f"bytes={out.tell()}-"}, stream=True, timeout=_SECONDS) as response:
+        if response.status_code == HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE and out.tell():
+            return ""
+        if not response.ok:
+            return f"the server answered {response.status_code} {response.reason}".rstrip()
+        if response.status_code != HTTPStatus.PARTIAL_CONTENT:  # it sends the whole file
+            out.seek(out.truncate(0))
+        length_then = out.tell()
+        for block in response.iter_content(_BLOCK):
+            out.write(block[: most + 1 - out.tell()])
+            report(length := out.tell())
+            if length > most:
+                break
+            if pace and (elapsed := pace.clock() - began) > pace.seconds:
+                if length - length_then < pace.bytes:
+                    return f"only {length - length_then:,} bytes in {elapsed:.0f} seconds"
+                began, length_then = pace.clock(), length
     return ""
+
+
+def _session() -> Any:
+    """Return a session that waits for a network that is away for some seconds, and has the user's token."""
+    import requests
+    from urllib3 import Retry
+
+    session = requests.Session()
+    session.headers.update({"Accept-Encoding": "identity", "User-Agent": "local-rag"})
+    if token := os.environ.get("HF_TOKEN"):
+        session.headers["Authorization"] = f"Bearer {token}"
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, requests.adapters.HTTPAdapter(max_retries=Retry(connect=4, read=False, backoff_factor=1)))
+    return session
+
+
+def _endpoint() -> str:
+    return (os.environ.get("HF_ENDPOINT") or "https://huggingface.co").rstrip("/")
 
 
 def hub_problem() -> str:
     """Return why the hub, or the mirror that HF_ENDPOINT names, does not answer, or ""."""
-    from huggingface_hub import constants
-
-    return unreachable(constants.ENDPOINT)
+    return _unreachable(_endpoint())
 
 
-def _failure(file: ModelFile, url: str, reason: str) -> str:
-    return (
-        f"Cannot download {file.name} from {url} ({reason}); check the network or set a mirror with HF_ENDPOINT, then "
-        "run the same command to resume."
-    )
+@functools.cache
+def _unreachable(endpoint: str) -> str:
+    """Return why no server answers at a hub's address; ask once, so a profile does not wait for each file."""
+    import requests
+
+    try:
+        requests.head(endpoint, timeout=_SECONDS, allow_redirects=False)
+    except (OSError, ValueError) as error:
+        return _reason(error)
+    return ""
 
 
-def _reason(error: Exception) -> str:
-    response = getattr(error, "response", None)
-    if response is not None:
-        return f"the server answered {response.status_code} {response.reason_phrase}".rstrip()
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
-
-
-class _TooLongError(Exception):
-    """Stop a download that is longer than the file should be."""
-
-
-class _BoundedFile(io.FileIO):
-    """An unbuffered file that reports its length after each write, so a kill loses nothing, and ends a bad download."""
-
-    def __init__(self, path: Path, bytes_wanted: int, report: Callable[[int], None], pace: Pace | None) -> None:
-        super().__init__(path, "ab")
-        self._most, self._report, self._pace = bytes_wanted + 1, report, pace  # one more, so its hash differs
-        self._since, self._length_then = pace.clock() if pace else 0.0, self.tell()
-
-    def write(self, data: Any) -> int:
-        written = super().write(data[: self._most - self.tell()])
-        length = self.tell()
-        self._report(length)
-        if length >= self._most:
-            raise _TooLongError
-        if self._pace and (elapsed := self._pace.clock() - self._since) > self._pace.seconds:
-            if length - self._length_then < self._pace.bytes:
-                raise TimeoutError(f"only {length - self._length_then:,} bytes in {elapsed:.0f} seconds")
-            self._since, self._length_then = self._pace.clock(), length
-        return written
+def _reason(error: BaseException) -> str:
+    """Return what an error began with: requests and urllib3 wrap it in sentences of their own."""
+    while cause := error.__cause__ or error.__context__:
+        error = cause
+    text = getattr(error, "strerror", None) or str(error)
+    return str(text).splitlines()[0] if text else type(error).__name__
