@@ -18,9 +18,9 @@ compile() {
     uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate --python-version 3.11.5 \
         --unsafe-package setuptools --constraint constraints.txt --output-file "$2" "$1"
 }
-names "serve bundle" > "$work/slim.in"
-names "serve bundle sentence-transformers" > "$work/default.in"
-names "serve bundle sentence-transformers dev" > "$work/dev.in"
+names "serve bundle code" > "$work/slim.in"
+names "serve bundle code sentence-transformers" > "$work/default.in"
+names "serve bundle code sentence-transformers dev" > "$work/dev.in"
 { cat "$work/dev.in"; names "cluster cluster-test ocr plot"; printf '%s\n' ziglang scikit-build-core cmake ninja; } > "$work/more.in"
 for section in slim default dev more; do compile "$work/$section.in" "$work/$section.txt"; done
 python3 - "$work" > "$work/lock" <<'END'

@@ -125,7 +125,7 @@ section = ""
 for entry in re.split(r"\n(?=\S)", Path("requirements.lock").read_text()):
     if entry.startswith("# section: "):
         section = entry.split()[2]
-    elif entry and not entry.startswith(("#", "pip==")) and section in wanted:
+    elif entry and not entry.startswith("#") and section in wanted:
         entries["llama" if entry.startswith("llama-cpp-python==") else "others"].append(entry)
 for name, lines in entries.items():
     (build / f"{name}.txt").write_text("\n".join(lines) + "\n")
@@ -159,7 +159,7 @@ if [ "$mode" = core ]; then
     echo "$wanted" > $stamp
     exit
 fi
-extras=serve,bundle
+extras=serve,bundle,code
 [ "$mode" = slim ] || extras=$extras,sentence-transformers
 [ "$mode" != dev ] || extras=$extras,dev
 pip install --quiet --constraint constraints.txt --editable ".[$extras]"

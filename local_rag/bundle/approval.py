@@ -21,7 +21,8 @@ from local_rag.bundle.archive import BundleError
 from local_rag.bundle.plan import Item, item_of
 from local_rag.bundle.wheels import commit, normal
 from local_rag.files import extra_command, licence_file
-from local_rag.models.registry import ModelEntry, default_models_directory
+from local_rag.models.models_folder import default_models_directory
+from local_rag.models.registry import ModelEntry
 
 _NAMESPACE = uuid.UUID("8a5f1f6e-7a0e-4c6b-9d0c-3f3b6e1f4a11")
 _BUILT = ("llama-cpp-python", "local-rag")  # by the packer, so no index has these files

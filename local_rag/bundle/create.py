@@ -25,8 +25,9 @@ from local_rag.files import extra_command, flush, folder_bytes
 from local_rag.keys import key_of
 from local_rag.llama.probe import run_probe
 from local_rag.machine import free_bytes
-from local_rag.models.load import make_onnx_copies
-from local_rag.models.registry import ModelEntry, default_models_directory, load_registry
+from local_rag.models.models_folder import default_models_directory
+from local_rag.models.onnx.copy import make_onnx_copies
+from local_rag.models.registry import ModelEntry, load_registry
 from local_rag.settings import Settings
 
 Step = Callable[[str], None]
@@ -98,7 +99,7 @@ def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> 
                 copies = []
             converted = converted and copies is not None
             contents.needed_models += copies or []
-    contents.left_out = [*wheels.FETCHING, *(wheels.CONVERSION if converted else ())]
+    contents.left_out = list(wheels.CONVERSION if converted else ())
     if missing := wheels.missing_packages(contents.left_out, packing.extras):
         text = f"The extra {', '.join(packing.extras)} needs {', '.join(missing)}, which is not installed here"
         raise BundleError("platform", f"{text}; run `{extra_command(','.join(packing.extras))}`.")

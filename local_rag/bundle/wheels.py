@@ -24,8 +24,7 @@ from local_rag.files import constraints, file_sha256
 
 # Needed only to make ONNX copies of models; left out if every model has its copy.
 CONVERSION = ("onnx",)
-FETCHING = ("pip",)  # only `models pull` calls it
-EXTRAS = ("serve",)  # always packed; `--extra` adds others
+EXTRAS = ("code", "serve")  # always packed; `--extra` adds others
 LLAMA, PROGRAM = "llama-cpp-python", "local-rag"
 # Without OpenMP, because a machine may lack its library; measured to be as fast, also beside a busy program.
 PORTABLE = "-DLLAVA_BUILD=OFF -DGGML_NATIVE=OFF -DGGML_BACKEND_DL=ON -DGGML_CPU_ALL_VARIANTS=ON -DGGML_OPENMP=OFF"

@@ -19,7 +19,7 @@ from local_rag.reading.formats import EMPTY, NO_TEXT, PRIVATE_KEY, Format, forma
 from local_rag.reading.mailbox import read_content
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, find_tables, title_of
 from local_rag.reading.provenance import provenance_of_fields, scraped_from
-from local_rag.reading.structure import find_definitions, find_outline
+from local_rag.reading.structure import find_definitions, find_outline, lacks_grammar
 from local_rag.reading.walk import MAX_BYTES
 from local_rag.records import Document, DocumentKind, Heading
 
@@ -160,6 +160,8 @@ def as_document(path: Path, text: str, *, kind: DocumentKind | None = None, note
         provenance = provenance_of_fields(fields)
         converted = Converted(title_of(fields), blank_tags(text), kind, notes=notes, provenance=provenance)
         return make_document(path, converted, is_source=True)
+    if kind == "code" and lacks_grammar(language):
+        notes += ("cut as plain text, because the extra code, the grammars, is not installed",)
     return make_document(path, Converted(None, text, kind, notes=notes), language, is_source=True)
 
 

@@ -6,7 +6,8 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.util import find_spec
 from itertools import accumulate
 from typing import Any
 
@@ -142,11 +143,18 @@ class Outline:
     boundaries: tuple[tuple[int, int], ...]
 
 
+@cache
+def lacks_grammar(language: str | None) -> bool:
+    """Return whether the grammar for a language is not installed."""
+    names = ["tree_sitter", *(module for module, _ in _GRAMMARS.get(language or "", ()))]
+    return len(names) > 1 and not all(map(find_spec, names))
+
+
 @lru_cache(maxsize=1)
 def outline_of(text: str, language: str | None) -> Outline | None:
     """Return the outline of source code; None without a grammar for its language."""
     grammars = _GRAMMARS.get(language or "")
-    if not grammars or len(text) > _LARGEST:
+    if not grammars or len(text) > _LARGEST or lacks_grammar(language):
         return None
     data = text.encode()
     trees = (_parser(*grammar).parse(data) for grammar in grammars)

@@ -20,7 +20,8 @@ from local_rag.bundle.archive import BundleError
 from local_rag.bundle.create import BundleContents, Packing
 from local_rag.bundle.parts import read_source, write_parts
 from local_rag.bundle.plan import a_sentence, copy_for_bundle, item_of
-from local_rag.models.registry import default_models_directory, load_registry
+from local_rag.models.models_folder import default_models_directory
+from local_rag.models.registry import load_registry
 from local_rag.settings import Settings
 from local_rag.store.published import copy_library
 from tests.conftest import Run
@@ -121,7 +122,7 @@ def test_the_parts_of_a_profile_with_their_onnx_copies() -> None:
 
 
 def test_packages_are_pinned_and_torch_stays_out() -> None:
-    lean = wheels.needed_packages(["pip", *wheels.CONVERSION])
+    lean = wheels.needed_packages(wheels.CONVERSION)
     assert not {"torch", "transformers", "sentence-transformers", "onnx", "pytest", "ray"} & lean.keys()
     assert {"onnxruntime", "faiss-cpu", "llama-cpp-python", "uvicorn", "tokenizers"} <= lean.keys()
     assert all(wheels.pins()[name] == version for name, version in lean.items())
@@ -129,12 +130,12 @@ def test_packages_are_pinned_and_torch_stays_out() -> None:
 
 def test_extras_are_packed_only_if_they_are_known_and_installed() -> None:
     assert {"cluster", "sentence-transformers"} <= set(wheels.known_extras())
-    assert {"torch", "transformers"} <= wheels.needed_packages(["pip"], ["sentence-transformers"]).keys()
-    assert wheels.missing_packages(["pip"], ["sentence-transformers"]) == []
+    assert {"torch", "transformers"} <= wheels.needed_packages([], ["sentence-transformers"]).keys()
+    assert wheels.missing_packages([], ["sentence-transformers"]) == []
     with pytest.raises(BundleError, match=r"Unknown extra clusters; choose from cluster, "):
         wheels.missing_packages([], ["clusters"])
-    if not wheels.missing_packages(["pip"], ["cluster"]):
-        assert {"ray", "qdrant-client"} <= wheels.needed_packages(["pip"], ["cluster"]).keys()
+    if not wheels.missing_packages([], ["cluster"]):
+        assert {"ray", "qdrant-client"} <= wheels.needed_packages([], ["cluster"]).keys()
 
 
 def test_the_lock_file_has_the_pinned_versions_with_hashes() -> None:

