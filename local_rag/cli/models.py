@@ -3,7 +3,7 @@
 import contextlib
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import click
@@ -20,22 +20,15 @@ from local_rag.llama.optimize import damaged_gguf_copies
 from local_rag.llama.optimize import optimize as optimize_model
 from local_rag.machine import memory, physical_cores
 from local_rag.maintenance.recommend import RERANKERS, choose, describe, offers_of, speaks_other_languages
-from local_rag.models.hashes import sha256_of
-from local_rag.models.load import make_onnx_copies
+from local_rag.models.models_folder import default_models_directory, sha256_of
+from local_rag.models.onnx.copy import make_onnx_copies
 from local_rag.models.onnx.session import damaged_onnx_copies
-from local_rag.models.other_programs import find_models, model_stores, other_gguf_files
-from local_rag.models.registry import (
-    ModelEntry,
-    ModelFile,
-    Registry,
-    default_models_directory,
-    load_registry,
-    missing_files,
-)
+from local_rag.models.other_programs import find_models, model_folders, other_gguf_files
+from local_rag.models.registry import ModelEntry, Registry, load_registry, missing_files
 from local_rag.models.registry import resolve as resolve_model
 from local_rag.models.registry import verify as verify_model
 from local_rag.models.sources.hub import hub_problem
-from local_rag.models.sources.own_files import add as add_models
+from local_rag.models.sources.pull import add as add_models
 from local_rag.models.sources.pull import pull as pull_model
 
 models_option = click.option(
@@ -91,32 +84,19 @@ def list_models(directory: Path | None, as_json: bool, found: bool) -> None:
 
 @command.command(cls=FetchingCommand, epilog="Example: local-rag models pull starter")
 @click.argument("names", metavar="[NAME|PROFILE]...", nargs=-1)
-@click.option("--yes", is_flag=True, help="Accept files whose SHA-256 is not known yet, and record it.")
 @models_option
-def pull(names: tuple[str, ...], directory: Path | None, yes: bool) -> None:
+def pull(names: tuple[str, ...], directory: Path | None) -> None:
     """Download models or whole profiles; by default the profile `starter`.
 
     An interrupted pull resumes where it stopped. Complete files are not downloaded again; damaged ones are replaced.
     """
     directory = directory or default_models_directory()
-    entries = _choose(load_registry(models_directory=directory), names or ("starter",))
-
-    def confirm(files: Sequence[ModelFile]) -> bool:
-        _note("The SHA-256 of these files is not known; compare it with what their maker publishes:")
-        for file in files:
-            _note(f"  {file.sha256}  {file.name} ({file.bytes:,} bytes)")
-        return yes or (sys.stdin.isatty() and click.confirm("Trust and record them?", err=True))
-
+    entries = _choose(load_registry(), names or ("starter",))
     try:
         for entry in entries:
             with _progress(entry) as progress:
                 pulled = pull_model(
-                    entry,
-                    models_directory=directory,
-                    progress=progress,
-                    stores=model_stores(),
-                    confirm=confirm,
-                    note=_note,
+                    entry, models_directory=directory, progress=progress, folders=model_folders(), note=_note
                 )
             source = f", from {' and '.join(pulled.sources)}" if pulled.sources else ""
             click.echo(f"{entry.name}: {pulled.path} ({entry.licence}){source}")
@@ -188,8 +168,8 @@ def recommend(library: Path, profile: str | None, as_json: bool) -> None:
     Hub can be reached.
     """
     registry, directory = load_registry(), default_models_directory()
-    stores = model_stores()
-    found = find_models(stores, list(registry.models.values()), lambda path: sha256_of(path, directory))
+    folders = model_folders()
+    found = find_models(folders, list(registry.models.values()), lambda path: sha256_of(path, directory))
     here = {one.entry.name for one in found if not one.missing}
     here |= {name for name, entry in registry.models.items() if not missing_files(entry, directory)}
     offers = offers_of(registry, cores=physical_cores(), hub=not hub_problem(), here=here)
@@ -246,9 +226,9 @@ def _is_pulled(entry: ModelEntry, registry: Registry, directory: Path) -> bool:
 
 
 def _list_found(registry: Registry, directory: Path, *, as_json: bool) -> None:
-    stores = model_stores()
-    models = find_models(stores, list(registry.models.values()), lambda path: sha256_of(path, directory))
-    others = list(other_gguf_files(stores, [model.weights for model in models]))
+    folders = model_folders()
+    models = find_models(folders, list(registry.models.values()), lambda path: sha256_of(path, directory))
+    others = list(other_gguf_files(folders, [model.weights for model in models]))
     if as_json:
         rows = [
             {
@@ -273,7 +253,7 @@ def _list_found(registry: Registry, directory: Path, *, as_json: bool) -> None:
     if others:
         _note("Use a file that is not in the registry by its path, as in `--answer-model PATH`.")
     if not models and not others:
-        looked = ", ".join(dict.fromkeys(store.program for store in stores)) or "Ollama, LM Studio and llama.cpp"
+        looked = ", ".join(dict.fromkeys(place.program for place in folders)) or "Ollama, LM Studio and llama.cpp"
         _note(f"No models found ({looked}).")
 
 

@@ -23,28 +23,7 @@ _MOST_SECONDS = 30.0
 _SHARE = 0.8  # of the memory, which other programs need too
 _ONLY_FOR_TESTS = "tiny"
 _SAMPLE, _CHARACTERS, _FEWEST_WORDS = 60, 2000, 40
-_ENGLISH = frozenset(
-    (
-        "the",
-        "of",
-        "and",
-        "to",
-        "in",
-        "is",
-        "that",
-        "for",
-        "it",
-        "on",
-        "with",
-        "as",
-        "are",
-        "this",
-        "be",
-        "by",
-        "or",
-        "not",
-    )
-)
+_ENGLISH = re.compile("the|of|and|to|in|is|that|for|it|on|with|as|are|this|be|by|or|not")
 _LEAST_ENGLISH = 0.1  # the share of these words in a text: about a quarter in English, hardly any elsewhere
 _LEAST_OTHER = 0.1  # the share of documents in other languages that makes a library multilingual
 
@@ -140,13 +119,13 @@ def _is_other(text: str) -> bool | None:
         return True
     if len(words) < _FEWEST_WORDS:
         return None
-    return sum(word in _ENGLISH for word in words) / len(words) < _LEAST_ENGLISH
+    return sum(_ENGLISH.fullmatch(word) is not None for word in words) / len(words) < _LEAST_ENGLISH
 
 
 def _seconds(answer: ModelEntry, cores: int) -> float:
     """Estimate the seconds of an answer: reading and writing take as long as the weights are large."""
     one = _QUESTION_TOKENS / _READ + _ANSWER_TOKENS / _WRITTEN
-    return one * answer.active * answer.bytes / _BYTES * _CORES / cores
+    return one * answer.bytes / _BYTES * _CORES / cores
 
 
 def _is_on_index(entry: ModelEntry) -> bool:

@@ -13,19 +13,11 @@ import local_rag
 from local_rag.cli.main import cli
 from local_rag.errors import ModelError
 from local_rag.model_records import Calibration, InstalledModel, Role
-from local_rag.models import registry as models
-from local_rag.models.registry import (
-    MODEL_FORMATS,
-    HubSource,
-    WheelSource,
-    load_registry,
-    missing_files,
-    resolve,
-    verify,
-)
+from local_rag.models.models_folder import default_models_directory
+from local_rag.models.own_models import MODEL_FORMATS
+from local_rag.models.registry import HubSource, WheelSource, load_registry, missing_files, resolve, verify
 
 REGISTRY = load_registry()
-UNKNOWN_HASHES = {"multilingual-e5-small", "ettin-reranker-17m", "ettin-reranker-32m"}
 MIB = 1024 * 1024
 
 
@@ -64,11 +56,10 @@ def test_every_entry_is_pinned(name: str) -> None:
     assert entry.context_length >= 256
     assert entry.weights.name.endswith(".gguf" if entry.format == "gguf" else (".safetensors", ".onnx"))
     for file in entry.files:
-        assert re.fullmatch("[0-9a-f]{64}", file.sha256) or (name in UNKNOWN_HASHES and not file.sha256)
+        assert re.fullmatch("[0-9a-f]{64}", file.sha256)
         assert file.bytes > 0
         assert not Path(file.name).is_absolute()
         assert ".." not in file.name
-    assert all(any(source.offers(file) for source in entry.sources) for file in entry.files) or not entry.sources
     for source in entry.sources:
         if isinstance(source, WheelSource):
             packages = {source.package.format(n=n) for n in range(1, source.parts + 1)}
@@ -144,9 +135,9 @@ def test_installed_package_finds_its_registry_and_the_users_data_folder(tmp_path
 
 def test_environment_names_the_models_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_RAG_MODELS", "~/weights")
-    assert models.default_models_directory() == Path.home() / "weights"
+    assert default_models_directory() == Path.home() / "weights"
     monkeypatch.delenv("LOCAL_RAG_MODELS")
-    assert models.default_models_directory() == Path(local_rag.__file__).parent.parent / "models"
+    assert default_models_directory() == Path(local_rag.__file__).parent.parent / "models"
 
 
 def test_resolve_pulled_models(tmp_path: Path) -> None:
@@ -175,7 +166,7 @@ def test_resolve_says_what_to_pull(tmp_path: Path) -> None:
 
 def test_pull_command_names_only_an_unusual_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     entry = REGISTRY.models["bge-small-en-v1.5"]
-    assert entry.pull_command(models.default_models_directory()) == "local-rag models pull bge-small-en-v1.5"
+    assert entry.pull_command(default_models_directory()) == "local-rag models pull bge-small-en-v1.5"
     assert entry.pull_command(Path("/my models")).endswith(" --models '/my models'")
 
 
@@ -355,7 +346,7 @@ def test_commands_accept_intact_models(tmp_path: Path) -> None:
     assert nothing.exit_code == 1
     assert nothing.stderr == f"Error: There are no models in {tmp_path}; run `local-rag models pull`.\n"
     for name in ("all-minilm-l6-v2", "smollm2-135m-instruct"):
-        (tmp_path / name).symlink_to(models.default_models_directory() / name)
+        (tmp_path / name).symlink_to(default_models_directory() / name)
     for names in ([], ["tiny"], ["all-minilm-l6-v2", "smollm2-135m-instruct"]):
         result = CliRunner().invoke(cli, ["models", "verify", *names, "--models", str(tmp_path)])
         assert result.exit_code == 0, result.output

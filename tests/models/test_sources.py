@@ -196,13 +196,6 @@ def test_the_last_source_may_be_slow(hub: FakeHub, tmp_path: Path) -> None:
     assert result.sources == ("hub repository maker/embedder",)
 
 
-def test_a_file_may_have_another_name_in_a_repository(hub: FakeHub, tmp_path: Path) -> None:
-    hub.files = {f"{MAKER}/onnx/{name}": FILES[name] for name in FILES}
-    entry = replace(ENTRY, sources=(HubSource("maker/embedder", "abc123", "onnx/{file}"),))
-    pull(entry, models_directory=tmp_path, progress=Recorder())
-    assert verify(entry, models_directory=tmp_path) == ()
-
-
 def test_all_sources_failing_is_one_sentence(hub: FakeHub, tmp_path: Path, index: Path) -> None:
     missing(hub, MAKER)
     missing(hub, MIRROR)
@@ -225,24 +218,6 @@ def test_a_wrong_hash_is_told_even_if_the_other_sources_are_down(hub: FakeHub, t
         pulled(tmp_path / "models")
     assert hashlib.sha256(WEIGHTS[:-1] + b"?").hexdigest() in str(caught.value)
     assert not (tmp_path / "models/embedder/model.safetensors").exists()
-
-
-def test_repositories_with_one_file_each_make_a_model(hub: FakeHub, tmp_path: Path) -> None:
-    owners = ("maker", "mirror")
-    weights, pooling = (
-        HubSource(f"{owner}/embedder", "abc123", only=(name,)) for owner, name in zip(owners, FILES, strict=True)
-    )
-    missing(hub, MAKER)
-    hub.statuses[f"{MIRROR}/model.safetensors"] = 404
-    hub.statuses.pop(f"{MAKER}/model.safetensors")
-    entry, notes = replace(ENTRY, sources=(weights, pooling)), list[str]()
-    slow(hub, MAKER)  # but no other repository has this file
-    result = pull(
-        entry, models_directory=tmp_path / "models", progress=Recorder(), note=notes.append, pace=pace_of(hub)
-    )
-    assert result.sources == ("hub repository maker/embedder", "hub repository mirror/embedder")
-    assert verify(entry, models_directory=tmp_path / "models") == ()
-    assert notes == []
 
 
 @pytest.mark.slow

