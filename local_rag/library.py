@@ -30,8 +30,7 @@ from local_rag.indexing.indexer import Indexer, IndexReport
 from local_rag.indexing.roots import roots_to_index
 from local_rag.indexing.sentence_writer import OpenVocabulary
 from local_rag.indexing.workers import LocalWorkers, OpenEngine, Workers
-from local_rag.llama.load import load_embedder, load_reader
-from local_rag.llama.models_in_use import open_engine, open_vocabulary
+from local_rag.llama.models_in_use import load_embedder, load_reader, open_engine, open_vocabulary
 from local_rag.maintenance.moved_roots import Root, list_roots, move_root
 from local_rag.maintenance.removal import (
     Cleaning,

@@ -18,7 +18,8 @@ from local_rag.errors import ModelError
 from local_rag.library import Parts
 from local_rag.llama.model import LlamaModel
 from local_rag.model_records import InstalledModel
-from local_rag.models.registry import TOKENIZER_FILE, resolve
+from local_rag.models.own_models import TOKENIZER_FILE
+from local_rag.models.registry import resolve
 from local_rag.reading.split import Splitting
 from tests.fakes import EMBEDS_QUICKLY
 

@@ -101,8 +101,8 @@ class FakeVocabulary:
 
     context_length = 8192
 
-    def __init__(self, path: Path = Path("fake.gguf"), parameters: int = 135_000_000) -> None:
-        self.path, self.parameters = path, parameters
+    def __init__(self, path: Path = Path("fake.gguf")) -> None:
+        self.path = path
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         return [ord(character) for character in text]

@@ -13,7 +13,7 @@ from typing import Any
 
 from local_rag.files import file_sha256
 from local_rag.keys import key_of
-from local_rag.llama.model import llama_build
+from local_rag.llama.native import llama_build
 
 _PACKAGE = Path(__file__).parents[1]
 

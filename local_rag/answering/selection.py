@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from local_rag.answering.units import Kind, Unit, headings_of, split_units
-from local_rag.models.reader import Reader
-from local_rag.models.reranker import reranked_text
+from local_rag.models.reader import Reader, reranked_text
 from local_rag.records import Passage, Shown
 from local_rag.text.tokens import keyword_tokens
 

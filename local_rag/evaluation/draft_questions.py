@@ -23,7 +23,7 @@ from local_rag.indexing.workers import OpenEngine
 from local_rag.llama.generator import Generator, Request
 from local_rag.llama.models_in_use import open_answer_engine, open_engine
 from local_rag.model_records import InstalledModel
-from local_rag.models.registry import TOKENIZER_FILE
+from local_rag.models.own_models import TOKENIZER_FILE
 from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.split import Splitting
 from local_rag.reading.walk import Walk

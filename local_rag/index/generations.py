@@ -23,8 +23,16 @@ from local_rag.files import flush, folder_bytes, write_whole
 from local_rag.index.arrays import REMEDY, open_array, write_array
 from local_rag.index.keyword_index import KeywordIndex
 from local_rag.index.protocol import Allowed, AllowedDocuments, Contents, PassageStore
-from local_rag.index.segment import Segment, damaged_files, finish, read_manifest
-from local_rag.index.segments import BATCH_ROWS, NUMBERED, SegmentPart, Segments
+from local_rag.index.segment import (
+    BATCH_ROWS,
+    NUMBERED,
+    Segment,
+    SegmentPart,
+    Segments,
+    damaged_files,
+    finish,
+    read_manifest,
+)
 from local_rag.index.vector_index import VectorIndex
 
 SEGMENTS = "segments"

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from local_rag.index.postings import Inverted, Postings
-from local_rag.index.ranking import best_rows, contenders
 from local_rag.index.scoring import (
     KEYWORDS,
     KeywordTuning,
@@ -18,6 +17,9 @@ from local_rag.index.scoring import (
     term_weights,
     token_number,
 )
+from local_rag.index.vector_index import best_rows
+
+_GROUP = 64  # scores of which only the highest is compared first
 
 
 class KeywordIndex:
@@ -154,3 +156,13 @@ class _Part:
     own: _Side
     around: _Side
     postings: Postings
+
+
+def contenders(scores: np.ndarray, top: int) -> np.ndarray:
+    """Return the rows, ascending, whose scores are above 0 and may be among the best `top`: few rows of a long array.
+
+    At least `top` groups have a score that reaches the bound, so no row below it can be among the best.
+    """
+    groups = scores[: len(scores) // _GROUP * _GROUP].reshape(-1, _GROUP).max(axis=1)
+    bound = np.partition(groups, -top)[-top] if len(groups) > top else 0.0
+    return np.flatnonzero(scores >= bound if bound > 0 else scores > 0)

@@ -15,7 +15,6 @@ import numpy as np
 
 from local_rag.errors import DamagedLibraryError
 from local_rag.index.arrays import REMEDY, give_back
-from local_rag.index.ranking import best_rows
 
 # The error of float32 products: candidates this close to the last one are compared exactly.
 _ROUNDING = 1e-5
@@ -159,6 +158,17 @@ def _products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) -> np
     """Return the products of some rows, float32, with rounding errors."""
     pieces = [vectors[rows[start : start + _PIECE]] @ question for start in range(0, len(rows), _PIECE)]
     return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.float32)
+
+
+def best_rows(rows: np.ndarray, scores: np.ndarray, top: int, order: np.ndarray | None) -> list[tuple[int, float]]:
+    """Return the rows with the best scores, best first; equal scores rank by `order`, then by row."""
+    if len(rows) > top:
+        # Keep all that equal the last one, so ties at the end of the list are decided by order too.
+        kept = scores >= np.partition(scores, -top)[-top]
+        rows, scores = rows[kept], scores[kept]
+    ranks = rows if order is None else order[rows]
+    best = np.lexsort((rows, ranks, -scores))[:top]
+    return [(int(rows[one]), float(scores[one])) for one in best]
 
 
 def exact_products(vectors: np.ndarray, rows: np.ndarray, question: np.ndarray) -> np.ndarray:

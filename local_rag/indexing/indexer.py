@@ -37,7 +37,7 @@ from local_rag.indexing.workers import Workers, machines_at_work
 from local_rag.keys import key_of
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import input_tokens
-from local_rag.models.registry import TOKENIZER_FILE
+from local_rag.models.own_models import TOKENIZER_FILE
 from local_rag.reading.formats import is_expected
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.ocr import engine

@@ -27,11 +27,9 @@ from local_rag.indexing.situating_prompts import ContextJob, context_room, write
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.llama.engine import EngineSettings
 from local_rag.llama.generator import Counts, Generator, never
-from local_rag.llama.load import load_embedder
 from local_rag.llama.model import LlamaModel
-from local_rag.llama.models_in_use import open_engine
-from local_rag.llama.optimize import fastest_file, file_for_many
-from local_rag.llama.tuning import stored_settings, tune
+from local_rag.llama.models_in_use import load_embedder, open_engine
+from local_rag.llama.optimize import fastest_file, file_for_many, stored_settings, tune
 from local_rag.machine import Neighbours, physical_cores
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import Embedder

@@ -3,7 +3,6 @@
 The tokens come from the `tokenizer.json` beside the file, as for every embedder: chunks are measured with it.
 """
 
-import functools
 import threading
 import weakref
 from collections.abc import Sequence
@@ -13,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import ModelError
-from local_rag.llama.model import llama_build, load_weights, native
+from local_rag.llama.model import load_weights
+from local_rag.llama.native import llama_build, native
 from local_rag.machine import physical_cores
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import PrefixingEmbedder, truncating_tokenizer
-from local_rag.models.registry import gguf_in
-from local_rag.models.reranker import pairs_per_second
+from local_rag.models.own_models import gguf_in
+from local_rag.models.reader import KeepingReader, PassageReading, Reading
 
 # All texts of a batch are compared with each other, masked or not, so a large batch costs more than it saves.
 _BATCH_TOKENS = 512
@@ -119,18 +119,13 @@ class LlamaEmbedder(PrefixingEmbedder):
         return normalised
 
 
-class LlamaReranker:
-    """Rerank with a GGUF cross-encoder on the CPU."""
+class LlamaReader(KeepingReader):
+    """Read with a GGUF cross-encoder on the CPU."""
 
     def __init__(self, model: InstalledModel) -> None:
         self._encoding = _Encoding(model, "rank")
-        self.fused_weight = model.fused_weight
+        super().__init__(model, self._encoding.path, llama_build())
 
-    @functools.cached_property
-    def pairs_per_second(self) -> float:
-        """Return how many pairs this machine scores per second."""
-        return pairs_per_second(self._encoding.path, self.score, llama_build())
-
-    def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return one raw logit per text."""
-        return [float(row[0]) for row in self._encoding.run([(question, text) for text in texts])]
+    def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
+        """Read passages that are not kept."""
+        return [PassageReading(float(row[0])) for row in self._encoding.run([(question, text) for text in texts])]

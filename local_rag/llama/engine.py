@@ -9,16 +9,16 @@ waiting requests are evaluated in the same batches, because a token costs less i
 import ctypes
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from local_rag.errors import ModelError, StoppedError
-from local_rag.llama.adapter import Adapter
 from local_rag.llama.generator import Counts, Request, Stoppable, Token, common_prefix
-from local_rag.llama.interrupts import held_interrupt
-from local_rag.llama.model import LlamaModel, cannot_share, native
+from local_rag.llama.model import LlamaModel, cannot_share
+from local_rag.llama.native import held_interrupt, native
 from local_rag.machine import Neighbours, physical_cores
 
 _READ_AHEAD = 64  # tokens, which take a fraction of a second
@@ -116,8 +116,8 @@ class SharedPrefixEngine(Stoppable):
         self._free = list(range(ids))
         self._cached: list[CachedPrefix] = []
         self._running: list[RunningRequest] = []
-        self._adapters: dict[Path, Adapter] = {}
-        self._adapter: Adapter | None = None
+        self._adapters: dict[Path | None, Any] = {None: None}  # freed with the model
+        self._adapter: Path | None = None
 
     def close(self) -> None:
         """Free the KV cache."""
@@ -131,31 +131,34 @@ class SharedPrefixEngine(Stoppable):
         """Read and generate with an adapter inside the context, or with None without the one used outside of it."""
         self._require_idle()
         if adapter and adapter not in self._adapters:
-            self._adapters[adapter] = Adapter(adapter, self.model)
+            self._adapters[adapter] = self._load_adapter(adapter)
         before = self._adapter
-        self._change_to(self._adapters[adapter] if adapter else None)
+        self._change_to(adapter)
         try:
             yield
         finally:
             self._clear()
             self._change_to(before)
 
-    def _change_to(self, adapter: Adapter | None) -> None:
-        """Use another adapter, or none; what was read stays unless one of the two reads prefixes differently."""
-        if any(one and not one.invocation for one in (self._adapter, adapter)):
-            self._forget_prefixes()
-        self._adapter = adapter
-        self._use(adapter)
+    def _load_adapter(self, path: Path) -> Any:
+        handle = native().llama_adapter_lora_init(self.model.handle, str(path).encode()) if path.is_file() else None
+        if not handle:
+            raise ModelError(f"{path} is no adapter for {self.model.path.name}; convert the one of this model to GGUF.")
+        if native().llama_adapter_get_alora_n_invocation_tokens(handle):
+            raise ModelError(f"{path} is an activated adapter, which is not supported; choose one without invocation.")
+        return handle
 
-    def _use(self, adapter: Adapter | None) -> None:
-        llama, count = native(), 1 if adapter else 0
-        handles = (llama.llama_adapter_lora_p_ctypes * 1)(adapter.handle if adapter else None)
-        if llama.llama_set_adapters_lora(self._context, handles, count, (ctypes.c_float * 1)(1.0)) != 0:
-            raise ModelError(f"llama.cpp cannot use an adapter with {self.model.path.name}.")
-
-    def _forget_prefixes(self) -> None:
+    def _change_to(self, adapter: Path | None) -> None:
+        """Use another adapter, or none, and forget what was read differently."""
+        if adapter == self._adapter:
+            return
         for cached in list(self._cached):
             self._drop(cached)
+        llama, self._adapter = native(), adapter
+        handles = (llama.llama_adapter_lora_p_ctypes * 1)(self._adapters[adapter])
+        count = 1 if adapter else 0
+        if llama.llama_set_adapters_lora(self._context, handles, count, (ctypes.c_float * 1)(1.0)) != 0:
+            raise ModelError(f"llama.cpp cannot use an adapter with {self.model.path.name}.")
 
     def stream(self, requests: Iterable[Request], *, at_first: int = 0) -> Generator[Token]:
         """Yield every token as it is generated, and one last `Token` with None for each request.
@@ -249,7 +252,6 @@ class SharedPrefixEngine(Stoppable):
         """Start a request if the cache has room for it, dropping unused prefixes; return whether it started."""
         if len(self._running) >= self.sequences:
             return False
-        request = self._invoking(request)
         cells = self._cells(request)
         if len(request.prefix) + cells > self.context_tokens:
             raise ModelError(
@@ -266,15 +268,6 @@ class SharedPrefixEngine(Stoppable):
         self.counts.prompt += request.start + len(request.suffix)
         self._running.append(RunningRequest(request, cached))
         return True
-
-    def _invoking(self, request: Request) -> Request:
-        """Return a request whose suffix begins with the invocation of an activated adapter, if one is used."""
-        if not (self._adapter and self._adapter.invocation):
-            return request
-        suffix = list(request.suffix)
-        start = self._adapter.invoked_at(suffix)
-        prefix = [*request.prefix[: request.start], *suffix[:start]]
-        return replace(request, prefix=prefix, suffix=suffix[start:], cut=None)
 
     def _cache_prefix(self, prefix: Sequence[int], cells: int) -> CachedPrefix | None:
         """Make room for a prefix, reusing the cached prefix with the longest common beginning; None if it is full."""
@@ -343,8 +336,6 @@ class SharedPrefixEngine(Stoppable):
 
     def _step(self) -> list[RunningRequest]:
         """Evaluate one batch; return the requests that have logits to sample from."""
-        if self._adapter and self._adapter.invocation:
-            self._read_prefixes_unadapted()
         self._batch.n_tokens = 0
         ready = []
         for running in self._running:
@@ -362,28 +353,11 @@ class SharedPrefixEngine(Stoppable):
         for running in self._running:
             self._submit_prefix(running.cached)
         self._evaluate()
-        self._count_evaluated()
-        return ready
-
-    def _count_evaluated(self) -> None:
-        """Count what was submitted of prefixes as evaluated."""
         for cached in self._cached:
             for second in self._sequences_of(cached)[1:]:
                 native().llama_memory_seq_cp(self._memory, cached.sequence, second, cached.evaluated, cached.submitted)
             cached.evaluated = cached.submitted
-
-    def _read_prefixes_unadapted(self) -> None:
-        """Evaluate all prefixes by the model alone, so that prompts without the adapter share them."""
-        if all(cached.submitted == len(cached.tokens) for cached in self._cached):
-            return
-        self._use(None)
-        while any(cached.submitted < len(cached.tokens) for cached in self._cached):
-            self._batch.n_tokens = 0
-            for cached in self._cached:
-                self._submit_prefix(cached)
-            self._evaluate()
-            self._count_evaluated()
-        self._use(self._adapter)
+        return ready
 
     def _submit_suffix(self, running: RunningRequest) -> None:
         """Submit as much of a request's suffix as the batch still holds, after a copy of its prefix."""

@@ -12,19 +12,18 @@ import socket
 import threading
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from local_rag.errors import ModelError, StoppedError
-from local_rag.llama.generator import Counts, Request, Stoppable, Token
-from local_rag.llama.thoughts import Thoughts
+from local_rag.llama.generator import CLOSING, OPENING, Counts, Request, Stoppable, Token
 from local_rag.models.engine_address import EngineAddress
 from local_rag.relay import socket_of
 
 _CONTEXT_TOKENS = 4096  # what Ollama has unless told otherwise; it cuts longer prompts without saying so
+_MOST_TOKENS = 2**50
 _SECONDS = 600.0
 _STOP_SECONDS = 0.1
 _MOST_BYTES = 4_000_000  # of one reply
@@ -47,8 +46,8 @@ class TextVocabulary:
 
     context_length = _CONTEXT_TOKENS
 
-    def __init__(self, path: Path, parameters: int = 0) -> None:
-        self.path, self.parameters = path, parameters
+    def __init__(self, path: Path) -> None:
+        self.path = path
         # Nothing in a document can equal these marks.
         self._marks = [f"\ue000{secrets.token_hex(8)}{name}\ue001" for name in ("system", "user", "end")]
         self._special = re.compile(f"({'|'.join(map(re.escape, self._marks))})")
@@ -92,13 +91,42 @@ class TextVocabulary:
         return self._ids[piece]
 
 
-@dataclass(frozen=True, slots=True)
-class Abilities:
-    """What an engine offers: the name of the model, the tokens it reads, and its size if it says so."""
+class Thoughts:
+    """Skip the thoughts before an answer: they are no part of it, and are never counted or kept.
 
-    model: str
-    context_tokens: int
-    parameters: int
+    Takes a text piece by piece and gives back what is no thought. Only a thought at the very beginning is one.
+    """
+
+    def __init__(self) -> None:
+        self._held, self.inside = "", False
+        self._begun = self._said = False
+
+    def skip(self, text: str) -> str:
+        """Return what of the text so far is now known to belong to the answer."""
+        if self._begun and not self.inside:
+            text = text if self._said else text.lstrip()  # thought and answer are some empty lines apart
+            self._said |= bool(text)
+            return text
+        self._held += text
+        if not self.inside:
+            beginning = self._held.lstrip()
+            if OPENING.startswith(beginning[: len(OPENING)]) and len(beginning) < len(OPENING):
+                return ""  # it may still become the mark
+            self._begun = True
+            if not beginning.startswith(OPENING):
+                answer, self._held, self._said = self._held, "", True
+                return answer
+            self.inside, self._held = True, beginning[len(OPENING) :]
+        _, closed, answer = self._held.partition(CLOSING)
+        if not closed:
+            self._held = self._held[-len(CLOSING) :]
+            return ""
+        self.inside, self._held = False, ""
+        return self.skip(answer)
+
+    def rest(self) -> str:
+        """Return what was held back when the text ended: an unfinished mark is text, an unfinished thought is none."""
+        return "" if self.inside else self._held
 
 
 class ExternalEngine(Stoppable):
@@ -107,10 +135,10 @@ class ExternalEngine(Stoppable):
     def __init__(self, address: EngineAddress, *, context_tokens: Callable[[int, int], int]) -> None:
         super().__init__()
         self._address = address
-        self._abilities = self._ask_abilities()
+        self._name, most_tokens = self._ask_abilities()
         self.counts = Counts()
-        self.context_tokens = context_tokens(self._abilities.context_tokens, 1)
-        self.model = TextVocabulary(Path(self._abilities.model), self._abilities.parameters)
+        self.context_tokens = context_tokens(most_tokens, 1)
+        self.model = TextVocabulary(Path(self._name))
         self.tells_odds: bool | None = None  # None: not asked yet
         self._ways = list(_WAYS)
         self._thought_tokens = 0
@@ -172,7 +200,7 @@ class ExternalEngine(Stoppable):
 
     def _body(self, prompt: Sequence[int], **fields: Any) -> dict[str, Any]:
         return {
-            "model": self._abilities.model,
+            "model": self._name,
             "messages": self.model.messages(prompt),
             "temperature": 0,
             **self._ways[0],
@@ -267,8 +295,11 @@ class ExternalEngine(Stoppable):
             watcher.join()
             connection.close()
 
-    def _ask_abilities(self) -> Abilities:
-        """Ask which models the engine has; raise ModelError if it is not there or has not the one that is named."""
+    def _ask_abilities(self) -> tuple[str, int]:
+        """Return the name of the engine's model and the tokens that it reads.
+
+        Raise ModelError if the engine is not there or has not the model that is named.
+        """
         with self._asked("GET", "/models") as response:
             content = self._read(response, _MOST_BYTES)
         if response.status != http.HTTPStatus.OK:
@@ -287,9 +318,8 @@ class ExternalEngine(Stoppable):
                 f"The engine at {self._address} has {'no model ' + repr(wanted) if wanted else 'several models'}; name "
                 f"one of {', '.join(sorted(offered)[:20]) or 'none'} after a #, as in {self._address}#MODEL."
             )
-        meta = _fields(offered[name].get("meta"))
-        context = offered[name].get("max_model_len") or meta.get("n_ctx")
-        return Abilities(name, _positive(context) or _CONTEXT_TOKENS, _positive(meta.get("n_params")))
+        tokens = offered[name].get("max_model_len") or _fields(offered[name].get("meta")).get("n_ctx")
+        return name, tokens if isinstance(tokens, int) and 0 < tokens < _MOST_TOKENS else _CONTEXT_TOKENS
 
 
 class _Connection(http.client.HTTPConnection):
@@ -346,7 +376,3 @@ def _fields(value: object) -> dict[str, Any]:
 def _text(value: object) -> str:
     """Return text that can be written, empty if it is none: an engine may send half of a surrogate pair."""
     return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
-
-
-def _positive(number: object) -> int:
-    return number if isinstance(number, int) and 0 < number < 2**50 else 0

@@ -11,6 +11,8 @@ import numpy as np
 
 from local_rag.errors import ModelError
 
+OPENING, CLOSING = "<think>", "</think>"  # of the thoughts that a model writes before its answer
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
@@ -66,10 +68,6 @@ class Vocabulary(Protocol):
     path: Path
     context_length: int
 
-    @property
-    def parameters(self) -> int:
-        """Return the number of loaded weights."""
-
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Return the tokens of a text; pass `special` only for local-rag's own text, never for documents."""
 
@@ -100,8 +98,6 @@ class Generator(Protocol):
         """Read and generate with an adapter (LoRA) inside the context; raise ModelError if that is impossible.
 
         With None, do so without the adapter that is used outside of the context.
-        An activated adapter leaves what stands before its invocation tokens to the model alone, so prompts with and
-        without it share that part.
         """
 
     def stream(self, requests: Iterable[Request]) -> Stream[Token]:

@@ -2,69 +2,14 @@
 
 import ctypes
 import datetime
-import importlib.util
-import os
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
 from local_rag.errors import ModelError
-from local_rag.llama.interrupts import held_interrupt
-from local_rag.llama.thoughts import CLOSING, OPENING
-from local_rag.llama.variants import FORCED, find_variants, load_variant
+from local_rag.llama.generator import CLOSING, OPENING
+from local_rag.llama.native import ALL_LAYERS, held_interrupt, last_error, native
 
 _SENTINELS = ("\n", "=", "x")  # what a text is tokenized after, where it would otherwise get a space
-ALL_LAYERS = -1  # on a GPU, if llama.cpp was built for one
-_log_callback: Any = None
-_native_messages: list[str] = []
-
-
-def native() -> Any:
-    """Return llama.cpp's low-level binding; its log is kept for error messages instead of printed."""
-    global _log_callback  # noqa: PLW0603  llama.cpp has one log, and ctypes needs the callback to stay alive
-    # How often waiting threads spin before they sleep. By default they practically never sleep, which makes everything
-    # several times slower as soon as another program needs a core.
-    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
-    from llama_cpp import llama_cpp
-
-    if _log_callback is None:
-
-        def keep(_level: int, text: bytes, _data: Any) -> None:
-            _native_messages.append(text.decode("utf-8", "replace").strip())
-            del _native_messages[:-20]
-
-        _log_callback = llama_cpp.llama_log_callback(keep)
-        llama_cpp.llama_log_set(_log_callback, ctypes.c_void_p(0))
-        llama_cpp.llama_backend_init()
-        load_variant(Path(llama_cpp.__file__).parent)
-    return llama_cpp
-
-
-def devices() -> list[str]:
-    """Return the names of what llama.cpp can compute with: the CPU, and each GPU that it was built for."""
-    library = native()._lib
-    library.ggml_backend_dev_count.restype = ctypes.c_size_t
-    for name in ("get", "name", "description"):
-        getattr(library, f"ggml_backend_dev_{name}").restype = ctypes.c_void_p if name == "get" else ctypes.c_char_p
-    found = [
-        ctypes.c_void_p(library.ggml_backend_dev_get(number)) for number in range(library.ggml_backend_dev_count())
-    ]
-    names = [(library.ggml_backend_dev_name(one), library.ggml_backend_dev_description(one)) for one in found]
-    return [f"{name.decode('utf-8', 'replace')} ({about.decode('utf-8', 'replace')})" for name, about in names]
-
-
-def llama_build() -> str:
-    """Identify the build of llama.cpp by its version and its files, without loading it."""
-    spec = importlib.util.find_spec("llama_cpp")
-    package = Path(spec.origin).parent if spec and spec.origin else Path()
-    libraries = [*sorted(package.glob("lib/*")), *find_variants(package).values()]
-    files = [(file.name, status.st_size, status.st_mtime_ns) for file in libraries if (status := file.stat())]
-    return repr([version("llama-cpp-python"), files, *filter(None, [os.environ.get(FORCED)])])
-
-
-def build_with(gpu_layers: int) -> str:
-    """Identify the build of llama.cpp together with the layers that it runs on a GPU."""
-    return llama_build() if gpu_layers == ALL_LAYERS else f"{llama_build()} {gpu_layers}"
 
 
 def cannot_share(path: Path) -> ModelError:
@@ -98,7 +43,7 @@ def load_weights(path: Path, *, vocabulary_only: bool = False, gpu_layers: int =
         parameters.progress_callback = goes_on
         handle = llama.llama_model_load_from_file(str(path).encode(), parameters)
     if not handle:
-        reason = next((text for text in reversed(_native_messages) if "error" in text), "not a valid GGUF file")
+        reason = last_error() or "not a valid GGUF file"
         raise ModelError(f"llama.cpp cannot load {path} ({reason}); pull it again with `local-rag models pull`.")
     return handle
 
@@ -137,11 +82,6 @@ class LlamaModel:
         if native().llama_model_is_recurrent(self.handle) or native().llama_model_is_hybrid(self.handle):
             self.close()
             raise cannot_share(self.path)
-
-    @property
-    def parameters(self) -> int:
-        """Return the number of weights, 0 with the vocabulary alone."""
-        return int(native().llama_model_n_params(self.handle))
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Return the tokens of a text.

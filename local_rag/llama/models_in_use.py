@@ -1,21 +1,25 @@
-"""Open a model to generate text: check that it works on this machine, load it, and free it at the end."""
+"""Open models: check that one works on this machine, load it, and free it at the end.
+
+A GGUF file is run by llama.cpp. Other embedders and readers are ONNX files or have an ONNX copy, which needs no torch.
+"""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
+from local_rag.llama.encoder import LlamaEmbedder, LlamaReader
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.external import ExternalEngine
 from local_rag.llama.generator import Generator
-from local_rag.llama.model import ALL_LAYERS, LlamaModel
+from local_rag.llama.model import LlamaModel
+from local_rag.llama.native import ALL_LAYERS
 from local_rag.llama.probe import require_working
 from local_rag.model_records import InstalledModel
+from local_rag.models.embedder import Embedder, OnnxEmbedder, SentenceEmbedder
 from local_rag.models.engine_address import parse_engine
-
-
-def default_settings(_model: LlamaModel) -> EngineSettings:
-    """Return the settings of a model that was not tuned to this machine."""
-    return EngineSettings()
+from local_rag.models.onnx.copy import onnx_file
+from local_rag.models.own_models import gguf_in, has_gguf
+from local_rag.models.reader import CrossEncoderReader, OnnxReader, Reader
 
 
 @contextmanager
@@ -23,7 +27,7 @@ def open_engine(
     path: Path,
     *,
     context_tokens: Callable[[int, int], int],
-    settings: Callable[[LlamaModel], EngineSettings] = default_settings,
+    settings: Callable[[LlamaModel], EngineSettings] = lambda _model: EngineSettings(),
     gpu_layers: int = ALL_LAYERS,
     adapter: Path | None = None,
 ) -> Iterator[SharedPrefixEngine]:
@@ -56,6 +60,24 @@ def open_answer_engine(
         return
     with open_engine(model.path, context_tokens=context_tokens, adapter=model.adapter) as generator:
         yield generator
+
+
+def load_embedder(model: InstalledModel) -> Embedder:
+    """Load an embedder; without an ONNX copy make one first, unless that was tried, which takes a while."""
+    if has_gguf(model.path):
+        require_working(gguf_in(model.path), encodes=True)
+        return LlamaEmbedder(model)
+    path = onnx_file(model)
+    return OnnxEmbedder(model, path) if path else SentenceEmbedder(model)
+
+
+def load_reader(model: InstalledModel) -> Reader:
+    """Load a reader, or a cross-encoder as one, in the same way."""
+    if has_gguf(model.path):
+        require_working(gguf_in(model.path), encodes=True)
+        return LlamaReader(model)
+    path = onnx_file(model)
+    return OnnxReader(model, path) if path else CrossEncoderReader(model)
 
 
 def open_vocabulary(path: Path) -> LlamaModel:

@@ -1,9 +1,10 @@
-"""Make a faster copy of a model for writing contexts: the same weights in a type that llama.cpp repacks at load time.
+"""Fit a model to this machine: measure how it runs fastest, and make a faster copy of it for writing contexts.
 
-A Q4_K_M file of a small model holds most weights in types that llama.cpp cannot repack for the processor's widest
-multiplication instructions. It can repack IQ4_NL, so prompts are evaluated much faster. IQ4_NL was chosen among the
-4-bit types because its contexts make passages as easy to find as the original's; see docs/results.md. Answers are
-always generated with the original file.
+Both are done once. The copy has the same weights in a type that llama.cpp repacks at load time: a Q4_K_M file of a
+small model holds most weights in types that llama.cpp cannot repack for the processor's widest multiplication
+instructions. It can repack IQ4_NL, so prompts are evaluated much faster. IQ4_NL was chosen among the 4-bit types, since
+its contexts make passages as easy to find as the original's; see docs/results.md. Answers are always generated with the
+original file.
 """
 
 import contextlib
@@ -12,20 +13,25 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256, write_whole
-from local_rag.llama.engine import EngineSettings
-from local_rag.llama.model import LlamaModel, llama_build, native
-from local_rag.llama.tuning import measure_rates, seconds_per_chunk
-from local_rag.machine import physical_cores
+from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
+from local_rag.llama.generator import Request
+from local_rag.llama.model import LlamaModel
+from local_rag.llama.native import ALL_LAYERS, build_with, llama_build, native
+from local_rag.machine import Neighbours, physical_cores
 from local_rag.model_records import InstalledModel
-from local_rag.models.measurements import load_measurement, store_measurement
-from local_rag.models.registry import default_models_directory
+from local_rag.models.models_folder import TIMED_TEXT, default_models_directory, load_measurement, store_measurement
 
+# The approximate cost of a chunk: its own tokens and the request after it are evaluated, its context is generated.
+_PROMPT_TOKENS, _CONTEXT_TOKENS = 200, 40
+_PREFIX_TOKENS = 512
+Measure = Callable[..., tuple[float, float]]  # measure_rates, or a fake
 Rates = Callable[[Path], tuple[float, float]]
 _WORTH_KEEPING = 1.15  # speed-up; a smaller one is not worth the disk space
 
@@ -124,6 +130,78 @@ def _quantize(source: Path, target: Path) -> None:
     command = [sys.executable, "-P", "-m", "local_rag.llama.optimize", str(source), str(target)]
     if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode:
         raise ModelError(f"llama.cpp cannot requantize {source}; pull the model again or use it without a copy.")
+
+
+def stored_settings(path: Path, cores: int = 0, gpu_layers: int = ALL_LAYERS) -> EngineSettings | None:
+    """Return the tuned settings of a model file, or None if there are none or they were tuned with fewer cores."""
+    cores = cores or physical_cores()  # this process may be allowed another number of cores each time
+    with contextlib.suppress(OSError, TypeError, KeyError):
+        found = load_measurement("calibration", path, build_with(gpu_layers))
+        if cores <= found["cores"]:
+            settings = EngineSettings(**{name: value for name, value in found.items() if name != "cores"})
+            return replace(settings, threads=min(settings.threads, cores))
+    return None
+
+
+def tune(
+    model: LlamaModel,
+    report: Callable[[str], None],
+    *,
+    measure: Measure | None = None,
+    cores: int = 0,
+    neighbours: Neighbours | None = None,
+) -> EngineSettings:
+    """Try thread counts, batch sizes, flash attention and numbers of sequences one after another; store the best.
+
+    If other programs were busy meanwhile, return the settings without storing them, so the next run tries again.
+    """
+    measure, cores, neighbours = measure or measure_rates, cores or physical_cores(), neighbours or Neighbours()
+    busy = False
+    best, best_seconds = EngineSettings(threads=cores), float("inf")
+    trials: list[dict[str, int | bool]] = [{}]
+    trials += [{"threads": cores - 1}] if cores > 2 else []  # noqa: PLR2004  one core of two is too much to give up
+    trials += [{"batch_tokens": 256}, {"batch_tokens": 1024}, {"flash_attention": False}]
+    trials += [{"sequences": 8}, {"sequences": 32}]
+    for number, change in enumerate(trials, start=1):
+        report(f"tuning to this machine ({number} of {len(trials)})")
+        settings = replace(best, **change)  # type: ignore[arg-type]
+        seconds = seconds_per_chunk(*measure(model, settings, decoded=4))
+        busy |= neighbours.threads(cores) < cores
+        # A smaller difference is noise. The settings tried first are known to be good.
+        if seconds < 0.97 * best_seconds:
+            best, best_seconds = settings, seconds
+    if not busy:
+        found = {**asdict(best), "cores": cores}
+        store_measurement("calibration", model.path, found, build_with(model.gpu_layers))
+    return best
+
+
+def seconds_per_chunk(prefill: float, decode: float) -> float:
+    """Estimate the seconds that writing a chunk's context takes at these rates, in tokens per second."""
+    return _PROMPT_TOKENS / prefill + _CONTEXT_TOKENS / decode
+
+
+def measure_rates(
+    model: LlamaModel, settings: EngineSettings, *, decoded: int, prefix_tokens: int = _PREFIX_TOKENS
+) -> tuple[float, float]:
+    """Return the rates, in tokens per second, of evaluating a prompt and of decoding `decoded` tokens per sequence."""
+    tokens = (model.tokenize(TIMED_TEXT) * prefix_tokens)[: max(prefix_tokens, settings.batch_tokens) + 1]
+    cells = len(tokens) + settings.sequences * (decoded + 4)
+    engine = SharedPrefixEngine(model, context_tokens=cells, settings=settings)
+    try:
+        started = time.perf_counter()
+        engine.log_probabilities(tokens[:-1], tokens[-1:])
+        prefill = (len(tokens) - 1) / (time.perf_counter() - started)
+        many = [Request(str(n), tokens[:-1], [tokens[n]], decoded + 1) for n in range(settings.sequences)]
+        seen, started = 0, time.perf_counter()
+        for event in engine.stream(many):
+            seen += event.token is not None
+            if seen == len(many) and event.token is not None:  # every sequence has its first token
+                started = time.perf_counter()
+        decode = max(1, seen - len(many)) / (time.perf_counter() - started)
+    finally:
+        engine.close()
+    return prefill, decode
 
 
 def _main() -> int:

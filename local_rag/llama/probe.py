@@ -14,8 +14,9 @@ from typing import Literal
 from local_rag.errors import ModelError
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request
-from local_rag.llama.model import ALL_LAYERS, LlamaModel, build_with, devices, native
-from local_rag.models.measurements import load_measurement, store_measurement
+from local_rag.llama.model import LlamaModel
+from local_rag.llama.native import ALL_LAYERS, build_with, devices, native
+from local_rag.models.models_folder import load_measurement, store_measurement
 
 REBUILD = "rm -r .venv && scripts/setup.sh"
 PROGRAM = (sys.executable, "-P", "-m", "local_rag.llama.probe")
@@ -85,7 +86,7 @@ def _main() -> None:
         prompt = model.tokenize("The boat leaves the harbour at seven and carries")
         list(engine.complete([Request(str(number), prompt, prompt, 4) for number in range(2)]))
         if "speed" in sys.argv[3:]:
-            from local_rag.llama.tuning import measure_rates
+            from local_rag.llama.optimize import measure_rates
 
             reads, writes = measure_rates(model, EngineSettings(sequences=1), decoded=16, prefix_tokens=_TIMED_TOKENS)
             on = " and ".join(devices()) if sys.argv[2] != "0" else "the CPU, since gpu_layers is 0"

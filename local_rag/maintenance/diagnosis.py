@@ -16,14 +16,9 @@ from local_rag.maintenance.checks import CheckResult, memory_needed
 from local_rag.model_records import InstalledModel, Role
 from local_rag.models.choice import chosen
 from local_rag.models.engine_address import is_engine, parse_engine, permitted_engine
-from local_rag.models.registry import (
-    MODEL_FORMATS,
-    Registry,
-    default_models_directory,
-    load_registry,
-    resolve,
-    verify,
-)
+from local_rag.models.models_folder import default_models_directory
+from local_rag.models.own_models import MODEL_FORMATS
+from local_rag.models.registry import Registry, load_registry, resolve, verify
 from local_rag.offline import left_open
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.connect import STORE_FILE, remembered_settings

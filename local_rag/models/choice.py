@@ -10,7 +10,9 @@ from local_rag.errors import LibraryError
 from local_rag.keys import key_of
 from local_rag.model_records import Calibration, InstalledModel, Role
 from local_rag.models.engine_address import permitted_engine
-from local_rag.models.registry import MODEL_FORMATS, default_models_directory, load_registry, missing_files, resolve
+from local_rag.models.models_folder import default_models_directory
+from local_rag.models.own_models import MODEL_FORMATS
+from local_rag.models.registry import load_registry, missing_files, resolve
 from local_rag.serialization import from_plain
 from local_rag.settings import Settings
 

@@ -13,7 +13,7 @@ from local_rag.errors import ModelError
 from local_rag.files import extra_command
 from local_rag.model_records import InstalledModel
 from local_rag.models.onnx.session import OnnxSession
-from local_rag.models.registry import TOKENIZER_FILE
+from local_rag.models.own_models import TOKENIZER_FILE
 from local_rag.reading.ruler import load_tokenizer, read_tokenizer
 
 _WORD_BEGINS = "\u2581\u0120"  # what SentencePiece and byte-level BPE put before the first token of a word
@@ -103,7 +103,7 @@ class OnnxEmbedder(PrefixingEmbedder):
         self._session = OnnxSession(path, truncating_tokenizer(model))
 
     def _embed(self, texts: list[str]) -> np.ndarray:
-        outputs = [_pooled(output, self._use.pooling) for output in self._session.run(texts)]
+        outputs = [_pooled(output, self._use.pooling) for _, (output, *_) in self._session.run(texts)]
         vectors = np.array(outputs, dtype=np.float32)
         normalised: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return normalised

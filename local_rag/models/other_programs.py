@@ -17,14 +17,14 @@ _MOST_FILES = 200_000  # of a folder, so a link to a whole disk does not take fo
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class ModelFolder:
     """A folder in which another program keeps models."""
 
     program: str
     folder: Path
 
 
-def model_stores(environment: Mapping[str, str] = os.environ, home: Path | None = None) -> list[Store]:
+def model_folders(environment: Mapping[str, str] = os.environ, home: Path | None = None) -> list[ModelFolder]:
     """Return the folders of other programs that exist, where their own variables or their defaults put them."""
     home = home or Path.home()
     cache = Path(environment.get("XDG_CACHE_HOME") or home / ".cache")
@@ -33,13 +33,13 @@ def model_stores(environment: Mapping[str, str] = os.environ, home: Path | None 
     hub = Path(environment.get("HF_HUB_CACHE") or environment.get("HUGGINGFACE_HUB_CACHE") or hub)
     llama = [Path(environment["LLAMA_CACHE"])] if environment.get("LLAMA_CACHE") else [cache / "llama.cpp"]
     candidates = [
-        Store("Ollama", ollama.expanduser() / "blobs"),
-        Store("Hugging Face cache", hub.expanduser()),
-        Store("LM Studio", home / ".lmstudio/models"),
-        Store("LM Studio", home / ".cache/lm-studio/models"),
-        *[Store("llama.cpp", folder.expanduser()) for folder in (*llama, home / "Library/Caches/llama.cpp")],
+        ModelFolder("Ollama", ollama.expanduser() / "blobs"),
+        ModelFolder("Hugging Face cache", hub.expanduser()),
+        ModelFolder("LM Studio", home / ".lmstudio/models"),
+        ModelFolder("LM Studio", home / ".cache/lm-studio/models"),
+        *[ModelFolder("llama.cpp", folder.expanduser()) for folder in (*llama, home / "Library/Caches/llama.cpp")],
     ]
-    return [store for store in candidates if store.folder.is_dir()]
+    return [place for place in candidates if place.folder.is_dir()]
 
 
 def files_of(path: Path) -> Iterator[Path]:
@@ -59,15 +59,14 @@ def files_of(path: Path) -> Iterator[Path]:
 def match(paths: Iterable[Path], entries: Iterable[ModelEntry], hashed: Callable[[Path], str]) -> dict[ModelFile, Path]:
     """Find files of models by their hash, whatever they are called; hash only files of the right size."""
     sizes: dict[int, set[ModelFile]] = defaultdict(set)
-    for entry in entries:
-        for file in entry.files:
-            sizes[file.bytes].add(file)
+    for file in (file for entry in entries for file in entry.files):
+        sizes[file.bytes].add(file)
     found: dict[ModelFile, Path] = {}
     for path in paths:
         with suppress(OSError):  # unreadable, or gone meanwhile
-            wanted = [file for file in sizes.get(path.stat().st_size, ()) if file not in found]
-            digest = hashed(path) if wanted else ""
-            found |= {file: path for file in wanted if file.sha256 == digest}
+            if wanted := [file for file in sizes.get(path.stat().st_size, ()) if file not in found]:
+                digest = hashed(path)
+                found |= {file: path for file in wanted if file.sha256 == digest}
     return found
 
 
@@ -82,31 +81,31 @@ class FoundModel:
 
 
 def find_models(
-    stores: Sequence[Store], entries: Sequence[ModelEntry], hashed: Callable[[Path], str]
+    folders: Sequence[ModelFolder], entries: Sequence[ModelEntry], hashed: Callable[[Path], str]
 ) -> list[FoundModel]:
     """Return the registry models whose weights another program has."""
-    found = []
-    for store in stores:
-        files = match(files_of(store.folder), [entry for entry in entries if entry.sources], hashed)
+    entries, found = [entry for entry in entries if entry.sources], []
+    for place in folders:
+        files = match(files_of(place.folder), entries, hashed)
         for entry in entries:
-            if entry.sources and entry.weights in files:
+            if entry.weights in files:
                 missing = tuple(file.name for file in entry.files if file not in files)
-                found.append(FoundModel(entry, store.program, files[entry.weights], missing))
+                found.append(FoundModel(entry, place.program, files[entry.weights], missing))
     return found
 
 
-def other_gguf_files(stores: Sequence[Store], known: Iterable[Path]) -> Iterator[tuple[str, Path]]:
+def other_gguf_files(folders: Sequence[ModelFolder], known: Iterable[Path]) -> Iterator[tuple[str, Path]]:
     """Yield the program and path of each GGUF file that is no model of the registry."""
     seen = {_inode(path) for path in known}
-    for store in stores:
-        for path in files_of(store.folder):
+    for place in folders:
+        for path in files_of(place.folder):
             with suppress(OSError):
                 if path.name.endswith(_UNFINISHED) or (inode := _inode(path)) in seen:
                     continue
                 seen.add(inode)
                 with path.open("rb") as handle:
                     if handle.read(4) == b"GGUF":
-                        yield store.program, path
+                        yield place.program, path
 
 
 def _inode(path: Path) -> tuple[int, int]:

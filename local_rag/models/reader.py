@@ -1,19 +1,27 @@
 """Read a question and passages together: how relevant each passage is, whether it answers, and which sentences do."""
 
 import functools
+import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
+from local_rag.errors import ModelError
+from local_rag.machine import physical_cores
 from local_rag.model_records import InstalledModel
+from local_rag.models.embedder import require_sentence_transformers, truncating_tokenizer
+from local_rag.models.models_folder import TIMED_TEXT, load_measurement, store_measurement
 from local_rag.models.onnx.session import OnnxSession
-from local_rag.models.reranker import Reranker, pairs_per_second
+from local_rag.records import Passage
 
+_TEXT = TIMED_TEXT * 8
+_PAIRS = 16
 _KEPT = 256  # readings of the last passages: what is ranked is then read for its sentences
 
 
@@ -67,7 +75,7 @@ class TokenReading:
 
 
 class Reader(Protocol):
-    """The interface of a reader; `fused_weight` as in model_records.InstalledModel."""
+    """The interface of a reader; `fused_weight` as in records.InstalledModel."""
 
     fused_weight: float
 
@@ -79,48 +87,63 @@ class Reader(Protocol):
         """Return what each passage says about the question."""
 
 
-R = TypeVar("R", bound=Reading)
+class KeepingReader(ABC):
+    """Keep the readings of the last passages: what was ranked is read again for its sentences.
 
+    `weights` is the file or folder whose speed is measured, once with each `build` of what runs it.
+    """
 
-class _KeepingReader(ABC, Generic[R]):
-    """Keep the readings of the last passages: what was ranked is read again for its sentences."""
+    def __init__(self, model: InstalledModel, weights: Path, build: str | None = None) -> None:
+        self.fused_weight = model.fused_weight
+        self._weights, self._build = weights, build or version("onnxruntime")
+        self._kept = OrderedDict[tuple[str, str], Reading]()
 
-    def __init__(self, fused_weight: float) -> None:
-        self.fused_weight = fused_weight
-        self._kept = OrderedDict[tuple[str, str], R]()
+    @functools.cached_property
+    def pairs_per_second(self) -> float:
+        """Return how many passages this machine reads per second; measure it the first time a model is used.
+
+        CPU time is measured, because other programs do not change it: the same question is always ranked the same way.
+        """
+        if isinstance(known := load_measurement("reranking", self._weights, self._build), float) and known > 0:
+            return known
+        self.read(_TEXT, [_TEXT])
+        started = time.process_time()
+        self.read(_TEXT, [_TEXT] * _PAIRS)
+        found = _PAIRS * physical_cores() / (time.process_time() - started)
+        store_measurement("reranking", self._weights, found, self._build)
+        return found
 
     @abstractmethod
-    def _read(self, question: str, texts: Sequence[str]) -> Sequence[R]:
+    def read(self, question: str, texts: Sequence[str]) -> Sequence[Reading]:
         """Read passages that are not kept."""
 
-    def score(self, question: str, passages: Sequence[str]) -> list[R]:
+    def score(self, question: str, passages: Sequence[str]) -> list[Reading]:
         """Return what each passage says about the question."""
         found = {text: self._kept[question, text] for text in passages if (question, text) in self._kept}
         new = [text for text in dict.fromkeys(passages) if text not in found]
-        found |= zip(new, self._read(question, new), strict=True)
+        found |= zip(new, self.read(question, new), strict=True)
         self._kept |= {(question, text): reading for text, reading in found.items()}
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
         return [found[text] for text in passages]
 
 
-class OnnxReader(_KeepingReader[TokenReading]):
-    """Read with an ONNX model of three outputs on the CPU."""
+class OnnxReader(KeepingReader):
+    """Read with an ONNX model on the CPU: one of three outputs, or a cross-encoder, which has one."""
 
-    OUTPUTS = ("relevance", "answers", "tokens")
+    def __init__(self, model: InstalledModel, path: Path) -> None:
+        super().__init__(model, path)
+        self._session = OnnxSession(path, truncating_tokenizer(model))
+        self._reads_tokens = self._session.outputs == ("relevance", "answers", "tokens")
 
-    def __init__(self, model: InstalledModel, path: Path, session: OnnxSession) -> None:
-        super().__init__(model.fused_weight)
-        self._session, self._path = session, path
-
-    @functools.cached_property
-    def pairs_per_second(self) -> float:
-        """Return how many passages this machine reads per second."""
-        return pairs_per_second(self._path, self._read)
-
-    def _read(self, question: str, texts: Sequence[str]) -> list[TokenReading]:
-        readings = []
-        for encoding, (relevance, answers, tokens) in self._session.run_all([(question, text) for text in texts]):
+    def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
+        """Read passages that are not kept."""
+        readings = list[Reading]()
+        for encoding, outputs in self._session.run([(question, text) for text in texts]):
+            if not self._reads_tokens:
+                readings.append(PassageReading(float(outputs[0].item())))
+                continue
+            relevance, answers, tokens = outputs
             inside = np.array([part == 1 for part in encoding.sequence_ids])
             places = np.array(encoding.offsets)[inside]
             readings.append(
@@ -129,17 +152,48 @@ class OnnxReader(_KeepingReader[TokenReading]):
         return readings
 
 
-class RerankerReader(_KeepingReader[PassageReading]):
-    """Read with a cross-encoder, which has one score for a passage and none for its sentences."""
+class CrossEncoderReader(KeepingReader):
+    """Read with a sentence-transformers cross-encoder on the CPU; `half` as for the embedder."""
 
-    def __init__(self, reranker: Reranker) -> None:
-        super().__init__(reranker.fused_weight)
-        self._reranker = reranker
+    def __init__(self, model: InstalledModel, *, half: bool = True) -> None:
+        super().__init__(model, model.path)
+        require_sentence_transformers(model)
+        import torch
+        from sentence_transformers import CrossEncoder
+        from transformers.utils import logging as transformers_logging
 
-    @property
-    def pairs_per_second(self) -> float:
-        """Return how many passages this machine reads per second."""
-        return self._reranker.pairs_per_second
+        transformers_logging.disable_progress_bar()
+        try:
+            # Use raw logits, because a sigmoid in half precision makes the best candidates equal.
+            self.model = CrossEncoder(
+                str(model.path),
+                device="cpu",
+                max_length=model.context_length,
+                activation_fn=torch.nn.Identity(),
+                local_files_only=True,
+            )
+        except (OSError, ValueError, KeyError) as error:
+            raise ModelError(
+                f"Cannot load the reranker in {model.path} ({error}); "
+                f"pull it again with `local-rag models pull {model.name}`."
+            ) from None
+        self._half = half and torch.cpu._is_avx512_bf16_supported()
 
-    def _read(self, question: str, texts: Sequence[str]) -> list[PassageReading]:
-        return [PassageReading(score) for score in self._reranker.score(question, texts)]
+    def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
+        """Read passages that are not kept."""
+        import torch
+
+        if not texts:
+            return []
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self._half):
+            scores = self.model.predict([(question, text) for text in texts], batch_size=16, show_progress_bar=False)
+        return [PassageReading(float(score)) for score in scores]
+
+
+def reranked_text(passage: Passage) -> str:
+    """Return the text of a passage that is scored: title, what distinguishes its document, header of its table, text.
+
+    The sentence by a model gains nothing here, as docs/how-it-works.md shows.
+    """
+    parts = (passage.title, passage.terms, passage.table_header, passage.text)
+    return "\n".join(part for part in parts if part)

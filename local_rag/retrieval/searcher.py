@@ -12,8 +12,7 @@ from local_rag.asking import EVERYTHING, Filters
 from local_rag.errors import QuestionError
 from local_rag.index.protocol import Allowed, Index, PassageStore
 from local_rag.models.embedder import Embedder
-from local_rag.models.reader import Reader, Reading
-from local_rag.models.reranker import reranked_text
+from local_rag.models.reader import Reader, Reading, reranked_text
 from local_rag.records import ContextMode, Correction, Hit, Passage, found_passage
 from local_rag.retrieval.asked_versions import AskedVersions
 from local_rag.retrieval.filters import Filtering

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from local_rag.llama.model import LlamaModel, native
+from local_rag.llama.model import LlamaModel
+from local_rag.llama.native import native
 from local_rag.machine import physical_cores
 
 ROWS, REPEATS = 512, 12

@@ -29,7 +29,7 @@ from local_rag.llama.generator import Counts, Request, Vocabulary
 from local_rag.llama.models_in_use import open_vocabulary
 from local_rag.model_records import InstalledModel
 from local_rag.models.choice import find_for_index
-from local_rag.models.registry import TOKENIZER_FILE
+from local_rag.models.own_models import TOKENIZER_FILE
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.split import Splitting
 from local_rag.settings import Settings

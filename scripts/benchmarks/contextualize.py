@@ -43,8 +43,7 @@ from local_rag.indexing.situating_prompts import (
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Counts, Request, common_prefix
 from local_rag.llama.model import LlamaModel
-from local_rag.llama.optimize import fastest_file
-from local_rag.llama.tuning import measure_rates, stored_settings
+from local_rag.llama.optimize import fastest_file, measure_rates, stored_settings
 from local_rag.machine import physical_cores, processor
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import tokenizer_of

@@ -19,7 +19,8 @@ from pathlib import Path
 import numpy as np
 
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
-from local_rag.llama.model import LlamaModel, native
+from local_rag.llama.model import LlamaModel
+from local_rag.llama.native import native
 
 TEXT = Path(__file__).parents[2] / "docs" / "how-it-works.md"
 READ, SIZES = 600, (1, 2, 3, 4, 6, 8, 12, 16)

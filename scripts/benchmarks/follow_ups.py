@@ -22,7 +22,7 @@ from local_rag import Library
 from local_rag.evaluation.dataset import Question, load_dataset
 from local_rag.evaluation.evaluate import POOL, Ranker, index_dataset
 from local_rag.evaluation.ranking_metrics import paired_test, recall
-from local_rag.llama.load import load_embedder
+from local_rag.llama.models_in_use import load_embedder
 from local_rag.models.choice import find
 from local_rag.records import Progress
 

@@ -22,7 +22,8 @@ from typing import Any
 from local_rag.display import printable
 from local_rag.errors import ReadError
 from local_rag.indexing.vectors import default_chunk_tokens
-from local_rag.models.registry import TOKENIZER_FILE, resolve
+from local_rag.models.own_models import TOKENIZER_FILE
+from local_rag.models.registry import resolve
 from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.read import read
 from local_rag.reading.split import Splitting

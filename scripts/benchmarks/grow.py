@@ -33,7 +33,7 @@ from local_rag.asking import EVERYTHING, Filters
 from local_rag.files import folder_bytes
 from local_rag.index.generations import Generations
 from local_rag.library import Library, Parts
-from local_rag.llama.load import load_embedder
+from local_rag.llama.models_in_use import load_embedder
 from local_rag.model_records import InstalledModel
 from local_rag.models.registry import resolve
 from local_rag.records import ContextMode

@@ -15,7 +15,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from local_rag.llama.load import load_reader
+from local_rag.llama.models_in_use import load_reader
 from local_rag.machine import physical_cores
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import tokenizer_of

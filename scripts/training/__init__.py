@@ -1,1 +1,1 @@
-"""How the reranker of the profile `starter` was trained: mine pairs, train, export."""
+"""How what is shipped in models/ was trained: a reader, adapters, and the calibration of answers."""

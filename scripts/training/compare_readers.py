@@ -25,11 +25,10 @@ import numpy as np
 
 from local_rag.answering.selection import select_sources
 from local_rag.evaluation.ranking_metrics import confidence_interval, ndcg, paired_test
+from local_rag.llama.models_in_use import load_reader
 from local_rag.model_records import InstalledModel
-from local_rag.models.load import load_reader
 from local_rag.models.onnx.session import ONNX_FILE
-from local_rag.models.reader import Reader
-from local_rag.models.reranker import reranked_text
+from local_rag.models.reader import Reader, reranked_text
 from local_rag.records import Passage
 from local_rag.retrieval.highlights import closest_sentence, readable
 from local_rag.retrieval.searcher import best_sentence
@@ -56,7 +55,7 @@ def candidates_of(folder: Path, work: Path) -> list[Row]:
     from local_rag import Library
     from local_rag.evaluation.dataset import load_dataset
     from local_rag.evaluation.evaluate import Ranker, index_dataset
-    from local_rag.models.reranker import reranked_text
+    from local_rag.models.reader import reranked_text
 
     dataset = load_dataset(folder)
     chance = random.Random(0)

@@ -14,7 +14,7 @@ import torch
 
 from local_rag.models.onnx.copy import quantize_but_narrowing
 from local_rag.models.onnx.session import ONNX_FILE
-from local_rag.models.registry import TOKENIZER_FILE
+from local_rag.models.own_models import TOKENIZER_FILE
 from scripts.training.reader_model import SHIPPED, TorchReader, load_trained
 
 OUTPUTS = ("relevance", "answers", "tokens")

@@ -13,7 +13,7 @@ import pytest
 
 from local_rag.bundle import wheels
 from local_rag.files import constraints
-from local_rag.models.registry import default_models_directory
+from local_rag.models.models_folder import default_models_directory
 
 pytestmark = pytest.mark.rest
 

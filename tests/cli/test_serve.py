@@ -19,7 +19,7 @@ from urllib.parse import urlencode
 import pytest
 
 from local_rag.cli.serve import _reached
-from local_rag.models.registry import default_models_directory
+from local_rag.models.models_folder import default_models_directory
 from local_rag.web.listening import allowed_hosts
 from tests.conftest import Run
 from tests.support.served import index, wait_until

@@ -2,7 +2,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.index.ranking import best_rows, contenders
+from local_rag.index.keyword_index import contenders
+from local_rag.index.vector_index import best_rows
 
 
 @given(st.integers(0, 2000), st.integers(1, 40), st.integers(1, 6), st.floats(0, 1), st.integers(0, 2**32 - 1))

@@ -16,7 +16,7 @@ from local_rag.index.generations import Generation, Generations
 from local_rag.index.keyword_index import KeywordIndex
 from local_rag.index.postings import Postings, merge_postings
 from local_rag.index.protocol import Contents, DocumentRows
-from local_rag.index.segments import SegmentPart, Segments, merge_plan
+from local_rag.index.segment import SegmentPart, Segments, merge_plan
 from local_rag.index.vector_index import NearTuning, VectorIndex, VectorPart, open_near, write_near
 from local_rag.text.tokens import keyword_tokens
 from tests.fakes import contents_of

@@ -1,4 +1,4 @@
-"""Adapters: one gives what merged weights give; an activated one leaves the prefix to the model and shares it."""
+"""Adapters: one gives what merged weights give, and an activated one is refused."""
 
 import json
 import re
@@ -56,39 +56,14 @@ def test_an_adapter_gives_what_merged_weights_give(model: LlamaModel, tmp_path: 
     assert np.abs(without - before).max() < CLOSE
 
 
-def test_an_activated_adapter_shares_what_the_model_has_read(model: LlamaModel, tmp_path: Path) -> None:
-    activated, _ = save_adapter(tmp_path / "alora.gguf", model.tokenize("<y>"))
-    always, _ = save_adapter(tmp_path / "lora.gguf")
-    with closing(engine_of(model)) as engine:
-        before = odds(model, engine)
-        read = engine.counts.prefix
-        with engine.adapted(activated):
-            shared = odds(model, engine)
-        assert engine.counts.prefix == read, "the prefix is not read again"
-        assert np.abs(odds(model, engine) - before).max() < CLOSE
-        with engine.adapted(always):
-            everywhere = odds(model, engine)
-    with closing(engine_of(model)) as fresh, fresh.adapted(activated):
-        alone = odds(model, fresh)
-        late = odds(model, fresh, "And so on. <y> Is it so?")
-    with closing(engine_of(model)) as engine, engine.adapted(activated):
-        assert np.abs(odds(model, engine, "And so on. <y> Is it so?") - late).max() < CLOSE
-    assert np.abs(shared - alone).max() < CLOSE
-    assert np.abs(shared - before).max() > 10 * CLOSE
-    assert np.abs(shared - everywhere).max() > 10 * CLOSE, "it did not change the prefix"
-
-
 def test_what_cannot_be_adapted_is_one_sentence(model: LlamaModel, tmp_path: Path) -> None:
     activated, _ = save_adapter(tmp_path / "alora.gguf", model.tokenize("<y>"))
     with closing(engine_of(model)) as engine:
         for path in (tmp_path / "none.gguf", tmp_path / "model.gguf"):
             with pytest.raises(ModelError, match=r"is no adapter for model\.gguf; convert"), engine.adapted(path):
                 pass
-        with (
-            engine.adapted(activated),
-            pytest.raises(ModelError, match=r"activated by words that the prompt does not have"),
-        ):
-            odds(model, engine, "Is it so?")
+        with pytest.raises(ModelError, match=r"is an activated adapter, which is not"), engine.adapted(activated):
+            pass
         assert np.isfinite(odds(model, engine)).all()
     with pytest.raises(ModelError, match=r"This engine cannot use the adapter"):
         Stoppable().adapted(activated)
@@ -116,7 +91,7 @@ def test_the_adapter_is_part_of_the_identity(tmp_path: Path) -> None:
     first = resolve(f"smollm2-135m-instruct+{adapter}", "answer")
     assert (first.path, first.adapter) == (base.path, adapter)
     assert first.calibration is None
-    save_adapter(adapter, [5])
+    adapter.write_bytes(adapter.read_bytes() + b"more")
     second = resolve(f"smollm2-135m-instruct+{adapter}", "answer")
     assert len({base.identity, first.identity, second.identity}) == 3
 

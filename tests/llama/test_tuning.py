@@ -5,7 +5,7 @@ import pytest
 
 from local_rag.llama.engine import EngineSettings
 from local_rag.llama.model import LlamaModel
-from local_rag.llama.tuning import measure_rates, stored_settings, tune
+from local_rag.llama.optimize import measure_rates, stored_settings, tune
 from local_rag.machine import Neighbours
 from tests.support.tiny_models import save_model
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import ModelError
-from local_rag.llama.variants import choose, find_variants, load_variant, score
+from local_rag.llama.native import choose, find_variants, load_variant, score
 
 SCORES = {"x64": 1, "haswell": 64, "icelake": 512, "sapphirerapids": 2048, "zen4": 0}
 

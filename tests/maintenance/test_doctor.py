@@ -16,7 +16,8 @@ import pytest
 from local_rag.llama import probe
 from local_rag.maintenance import checks
 from local_rag.maintenance.checks import CheckResult, missing_extras, open_ways
-from local_rag.models.registry import default_models_directory, resolve
+from local_rag.models.models_folder import default_models_directory
+from local_rag.models.registry import resolve
 from tests.conftest import NEEDS_LLAMA, Run
 from tests.support.tiny_models import save_model
 

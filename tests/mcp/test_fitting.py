@@ -9,7 +9,8 @@ from tokenizers import Tokenizer
 
 from local_rag.mcp.shapes import FindResults, FoundDocument, FoundPassage
 from local_rag.mcp.token_budget import MAX_SEARCH, cost, count_tokens, cut, fit_documents, fit_passages, fit_text
-from local_rag.models.registry import TOKENIZER_FILE, resolve
+from local_rag.models.own_models import TOKENIZER_FILE
+from local_rag.models.registry import resolve
 
 CORPUS = Path(__file__).parents[2] / "corpus"
 

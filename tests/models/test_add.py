@@ -9,8 +9,9 @@ from click.testing import CliRunner
 
 from local_rag.cli.main import cli
 from local_rag.errors import ModelError
-from local_rag.models.registry import Registry, default_models_directory, load_registry, missing_files, verify
-from local_rag.models.sources.own_files import add
+from local_rag.models.models_folder import default_models_directory
+from local_rag.models.registry import Registry, load_registry, missing_files, verify
+from local_rag.models.sources.pull import add
 from tests.models.test_pull import EMBEDDER, POOLING, WEIGHTS, WRITER, model_file
 
 GGUF = b"GGUF and the rest"

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from local_rag.errors import ModelError
+from local_rag.llama.models_in_use import load_embedder
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import SentenceEmbedder, input_tokens, tokenizer_of
-from local_rag.models.load import load_embedder
 from local_rag.models.registry import resolve
 from tests.support.checkpoints import save_bert
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from local_rag.errors import ModelError
+from local_rag.llama.models_in_use import load_reader
 from local_rag.model_records import InstalledModel
-from local_rag.models.load import load_reader
 from local_rag.models.reader import OnnxReader, PassageReading, TokenReading
 from local_rag.models.registry import resolve
 

@@ -1,5 +1,6 @@
 """Cross-encoders: a tiny randomly initialised XLM-RoBERTa that the test saves."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from local_rag import Library
 from local_rag.errors import ModelError
 from local_rag.model_records import InstalledModel
-from local_rag.models.reranker import CrossEncoderReranker, pairs_per_second
+from local_rag.models.reader import CrossEncoderReader, KeepingReader, PassageReading, Reading
 from tests.fakes import EMBEDS_QUICKLY
 from tests.support.checkpoints import save_xlm_roberta
 
@@ -27,43 +28,46 @@ def test_scores_are_the_raw_logits_of_the_pairs(own: InstalledModel) -> None:
     import torch
     from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-    reranker = CrossEncoderReranker(own)
-    scores = reranker.score("when", TEXTS)
+    reader = CrossEncoderReader(own)
+    scores = [reading.relevance for reading in reader.score("when", TEXTS)]
     tokenizer = AutoTokenizer.from_pretrained(own.path)
     model = AutoModelForSequenceClassification.from_pretrained(own.path).eval()
     for text, score in zip(TEXTS, scores, strict=True):
         inputs = tokenizer("when", text, truncation=True, max_length=128, return_tensors="pt")
-        with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=reranker._half):
+        with torch.inference_mode(), torch.autocast("cpu", dtype=torch.bfloat16, enabled=reader._half):
             expected = model(**inputs).logits.item()
         assert abs(score - expected) < 0.05
     assert max(scores) - min(scores) > 0.2, "texts so alike would prove nothing"
 
 
 def test_nothing_to_score(own: InstalledModel) -> None:
-    assert CrossEncoderReranker(own).score("when", []) == []
+    assert CrossEncoderReader(own).score("when", []) == []
 
 
 def test_a_damaged_reranker_is_one_sentence(tmp_path: Path, own: InstalledModel) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelError, match="local-rag models pull"):
-        CrossEncoderReranker(replace(own, path=tmp_path))
+        CrossEncoderReader(replace(own, path=tmp_path))
 
 
-def test_how_fast_this_machine_is_is_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_how_fast_this_machine_is_is_measured_once(
+    own: InstalledModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LOCAL_RAG_MODELS", str(tmp_path))
-    (tmp_path / "model.onnx").write_bytes(b"weights")
-    calls = list[int]()
+    weights, calls = tmp_path / "model.onnx", list[int]()
+    weights.write_bytes(b"weights")
 
-    def score(_question: str, texts: list[str]) -> list[float]:
-        calls.append(sum(range(200_000)))  # takes some time of the processor
-        return [0.0] * len(texts)
+    class BusyReader(KeepingReader):
+        def read(self, _question: str, texts: Sequence[str]) -> list[Reading]:
+            calls.append(sum(range(200_000)))  # takes some time of the processor
+            return [PassageReading(0.0) for _ in texts]
 
-    rate = pairs_per_second(tmp_path / "model.onnx", score)
+    rate = BusyReader(own, weights).pairs_per_second
     assert rate > 0
-    assert pairs_per_second(tmp_path / "model.onnx", score) == rate
+    assert BusyReader(own, weights).pairs_per_second == rate
     assert len(calls) == 2
-    (tmp_path / "model.onnx").write_bytes(b"other weights")
-    pairs_per_second(tmp_path / "model.onnx", score)
+    weights.write_bytes(b"other weights")
+    assert BusyReader(own, weights).pairs_per_second > 0
     assert len(calls) == 4
 
 

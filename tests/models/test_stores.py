@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 from local_rag.cli.main import cli
-from local_rag.models.other_programs import Store, find_models, model_stores, other_gguf_files
-from local_rag.models.registry import HubSource, ModelEntry, default_models_directory, load_registry, missing_files
+from local_rag.models.models_folder import default_models_directory
+from local_rag.models.other_programs import ModelFolder, find_models, model_folders, other_gguf_files
+from local_rag.models.registry import HubSource, ModelEntry, load_registry, missing_files
 from local_rag.models.sources.pull import Pulled, pull
 from tests.models.test_pull import EMBEDDER, POOLING, WEIGHTS, Recorder, model_file, use_hub
 from tests.support.model_servers import FakeHub
@@ -33,14 +34,14 @@ def write(path: Path, content: bytes) -> Path:
     return path
 
 
-def ollama(folder: Path, *contents: bytes) -> Store:
+def ollama(folder: Path, *contents: bytes) -> ModelFolder:
     for content in contents:
         write(folder / "blobs" / f"sha256-{digest(content)}", content)
     write(folder / f"blobs/sha256-{'0' * 64}-partial", GGUF[:100])
-    return Store("Ollama", folder / "blobs")
+    return ModelFolder("Ollama", folder / "blobs")
 
 
-def hub_cache(folder: Path) -> Store:
+def hub_cache(folder: Path) -> ModelFolder:
     """Lay out a repository as huggingface_hub does: blobs, and a snapshot of relative links to them."""
     repository = folder / "models--owner--embedder"
     write(repository / "refs/main", b"abc123")
@@ -49,7 +50,7 @@ def hub_cache(folder: Path) -> Store:
         link = repository / "snapshots/abc123" / name
         link.parent.mkdir(parents=True, exist_ok=True)
         link.symlink_to(os.path.relpath(blob, link.parent))
-    return Store("Hugging Face cache", folder)
+    return ModelFolder("Hugging Face cache", folder)
 
 
 @pytest.fixture
@@ -65,16 +66,16 @@ def state(folder: Path) -> dict[str, tuple[int, int, int]]:
     return {str(path): (status.st_ino, status.st_size, status.st_mtime_ns) for path, status in found}
 
 
-def take(entry: ModelEntry, directory: Path, *stores: Store) -> Pulled:
-    return pull(entry, models_directory=directory, progress=Recorder(), stores=stores)
+def take(entry: ModelEntry, directory: Path, *folders: ModelFolder) -> Pulled:
+    return pull(entry, models_directory=directory, progress=Recorder(), folders=folders)
 
 
 def test_pull_downloads_nothing_that_ollama_and_the_hub_cache_have(hub: FakeHub, tmp_path: Path) -> None:
-    stores = ollama(tmp_path / "ollama", GGUF, b"another model"), hub_cache(tmp_path / "hub")
+    folders = ollama(tmp_path / "ollama", GGUF, b"another model"), hub_cache(tmp_path / "hub")
     before = state(tmp_path)
     models = tmp_path / "models"
-    assert take(WRITER, models, *stores).sources == ("Ollama (in place)",)
-    assert take(EMBEDDER, models, *stores).sources == ("Hugging Face cache (in place)",)
+    assert take(WRITER, models, *folders).sources == ("Ollama (in place)",)
+    assert take(EMBEDDER, models, *folders).sources == ("Hugging Face cache (in place)",)
     assert hub.requests == []
     assert (models / "writer/w.gguf").resolve() == tmp_path / "ollama/blobs" / f"sha256-{digest(GGUF)}"
     assert (models / "embedder/1_Pooling/config.json").read_bytes() == POOLING
@@ -84,47 +85,47 @@ def test_pull_downloads_nothing_that_ollama_and_the_hub_cache_have(hub: FakeHub,
 
 
 def test_the_name_of_a_blob_is_not_believed(hub: FakeHub, tmp_path: Path) -> None:
-    store = ollama(tmp_path / "ollama", GGUF)
-    blob = store.folder / f"sha256-{digest(GGUF)}"
+    place = ollama(tmp_path / "ollama", GGUF)
+    blob = place.folder / f"sha256-{digest(GGUF)}"
     blob.write_bytes(b"GGUF" + b"?" * 5000)
-    assert find_models([store], [WRITER], lambda path: digest(path.read_bytes())) == []
-    assert take(WRITER, tmp_path / "models", store).sources == ("hub repository owner/writer",)
+    assert find_models([place], [WRITER], lambda path: digest(path.read_bytes())) == []
+    assert take(WRITER, tmp_path / "models", place).sources == ("hub repository owner/writer",)
     assert not (tmp_path / "models/writer/w.gguf").is_symlink()
 
 
 def test_a_file_that_changes_afterwards_is_not_used_any_more(hub: FakeHub, tmp_path: Path) -> None:
-    store, models = ollama(tmp_path / "ollama", GGUF), tmp_path / "models"
-    take(WRITER, models, store)
+    place, models = ollama(tmp_path / "ollama", GGUF), tmp_path / "models"
+    take(WRITER, models, place)
     assert missing_files(WRITER, models) == ()
-    blob = store.folder / f"sha256-{digest(GGUF)}"
+    blob = place.folder / f"sha256-{digest(GGUF)}"
     changed = b"GGUF" + b"?" * 5000
     blob.write_bytes(changed)
     assert missing_files(WRITER, models) == ("w.gguf",)
-    assert take(WRITER, models, store).sources == ("hub repository owner/writer",)
+    assert take(WRITER, models, place).sources == ("hub repository owner/writer",)
     assert blob.read_bytes() == changed  # only the link was replaced
     assert missing_files(WRITER, models) == ()
 
 
 def test_a_file_that_goes_away_is_pulled_again(hub: FakeHub, tmp_path: Path) -> None:
-    store, models = ollama(tmp_path / "ollama", GGUF), tmp_path / "models"
-    take(WRITER, models, store)
-    (store.folder / f"sha256-{digest(GGUF)}").unlink()
+    place, models = ollama(tmp_path / "ollama", GGUF), tmp_path / "models"
+    take(WRITER, models, place)
+    (place.folder / f"sha256-{digest(GGUF)}").unlink()
     assert missing_files(WRITER, models) == ("w.gguf",)
-    assert take(WRITER, models, store).sources == ("hub repository owner/writer",)
+    assert take(WRITER, models, place).sources == ("hub repository owner/writer",)
     assert missing_files(WRITER, models) == ()
 
 
 def test_other_gguf_files_are_listed_once(tmp_path: Path) -> None:
     own = write(tmp_path / "lmstudio/publisher/model/own.gguf", b"GGUF of another model")
     os.link(own, tmp_path / "second.gguf")
-    stores = [
+    folders = [
         ollama(tmp_path / "ollama", GGUF),
-        Store("LM Studio", tmp_path / "lmstudio"),
-        Store("llama.cpp", tmp_path / "second.gguf"),
+        ModelFolder("LM Studio", tmp_path / "lmstudio"),
+        ModelFolder("llama.cpp", tmp_path / "second.gguf"),
     ]
-    (found,) = find_models(stores, [WRITER], lambda path: digest(path.read_bytes()))
+    (found,) = find_models(folders, [WRITER], lambda path: digest(path.read_bytes()))
     assert (found.entry, found.program, found.missing) == (WRITER, "Ollama", ())
-    others = list(other_gguf_files(stores, [found.weights]))
+    others = list(other_gguf_files(folders, [found.weights]))
     assert others == [("LM Studio", own)]
 
 
@@ -132,14 +133,14 @@ def test_programs_keep_their_models_where_their_variables_say(tmp_path: Path) ->
     for folder in ("o/blobs", "h/hub", ".lmstudio/models", "l", ".ollama/models/blobs", ".cache/huggingface/hub"):
         (tmp_path / folder).mkdir(parents=True)
     named = {"OLLAMA_MODELS": str(tmp_path / "o"), "HF_HOME": str(tmp_path / "h"), "LLAMA_CACHE": str(tmp_path / "l")}
-    found = [(store.program, str(store.folder.relative_to(tmp_path))) for store in model_stores(named, tmp_path)]
+    found = [(place.program, str(place.folder.relative_to(tmp_path))) for place in model_folders(named, tmp_path)]
     assert found == [
         ("Ollama", "o/blobs"),
         ("Hugging Face cache", "h/hub"),
         ("LM Studio", ".lmstudio/models"),
         ("llama.cpp", "l"),
     ]
-    default = [str(store.folder.relative_to(tmp_path)) for store in model_stores({}, tmp_path)]
+    default = [str(place.folder.relative_to(tmp_path)) for place in model_folders({}, tmp_path)]
     assert default == [".ollama/models/blobs", ".cache/huggingface/hub", ".lmstudio/models"]
 
 

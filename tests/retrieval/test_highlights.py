@@ -2,8 +2,7 @@
 
 import pytest
 
-from local_rag.models.reader import PassageReading
-from local_rag.models.reranker import reranked_text
+from local_rag.models.reader import PassageReading, reranked_text
 from local_rag.retrieval.highlights import marks
 from local_rag.retrieval.searcher import best_sentence
 from tests.fakes import FakeReader, FakeReading, passage

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from local_rag import Library
 from local_rag.errors import QuestionError
 from local_rag.model_records import InstalledModel
-from local_rag.models.reranker import reranked_text
+from local_rag.models.reader import reranked_text
 from local_rag.records import Chunk, Hit, Passage, StoredChunk
 from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.question import Question

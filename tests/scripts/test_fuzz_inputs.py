@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 from local_rag.model_records import InstalledModel
-from local_rag.models.registry import TOKENIZER_FILE
+from local_rag.models.own_models import TOKENIZER_FILE
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.split import Splitting
 from scripts.benchmarks.fuzz_inputs import clock, examine, whole

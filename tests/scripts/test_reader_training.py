@@ -148,7 +148,7 @@ def test_training_starts_from_what_is_shipped() -> None:
     model, session = load_start().eval(), OnnxSession(SHIPPED / ONNX_FILE, load_tokenizer())
     pairs = [(question, text) for question in questions for text in texts]
     differences, spread = list[float](), list[float]()
-    for encoding, outputs in session.run_all(pairs):
+    for encoding, outputs in session.run(pairs):
         inputs = (torch.tensor([values]) for values in (encoding.ids, encoding.attention_mask, encoding.type_ids))
         with torch.inference_mode():
             found = model(*inputs)

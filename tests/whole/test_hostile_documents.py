@@ -27,8 +27,8 @@ from local_rag.cli.options import Invocation
 from local_rag.errors import ModelError, ReadError
 from local_rag.indexing.situating_prompts import context_plan, plan_contexts, prompt_requests
 from local_rag.library import Parts
-from local_rag.llama import model as llama_model
-from local_rag.llama.model import LlamaModel, native
+from local_rag.llama.model import LlamaModel
+from local_rag.llama.native import native
 from local_rag.model_records import InstalledModel, Role
 from local_rag.models.embedder import tokenizer_of
 from local_rag.models.registry import resolve
@@ -92,7 +92,7 @@ def model(request: pytest.FixtureRequest, llama_3_file: Path, monkeypatch: pytes
 
 
 def special_tokens(model: LlamaModel, tokens: list[int]) -> list[int]:
-    vocabulary = llama_model.native().llama_model_get_vocab(model.handle)
+    vocabulary = native().llama_model_get_vocab(model.handle)
     return [token for token in tokens if native().llama_vocab_is_control(vocabulary, token)]
 
 

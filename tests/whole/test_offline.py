@@ -17,7 +17,7 @@ import pytest
 from local_rag import Library
 from local_rag.cli.main import COMMANDS, cli
 from local_rag.cli.options import Command, FetchingCommand
-from local_rag.models.registry import default_models_directory
+from local_rag.models.models_folder import default_models_directory
 from local_rag.offline import left_open
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY

@@ -23,8 +23,10 @@ from local_rag.indexing.workers import EmbeddingJob, OpenEngine, open_writer
 from local_rag.llama.generator import Counts, Generator
 from local_rag.model_records import InstalledModel, Role
 from local_rag.models.embedder import Embedder
+from local_rag.models.models_folder import default_models_directory
 from local_rag.models.onnx.session import find_copy
-from local_rag.models.registry import TOKENIZER_FILE, default_models_directory, load_registry, resolve
+from local_rag.models.own_models import TOKENIZER_FILE
+from local_rag.models.registry import load_registry, resolve
 from local_rag.offline import Cluster, close
 from local_rag.reading.isolate import IsolatedReader, skipped
 from local_rag.reading.split import READING_VERSION, Splitting

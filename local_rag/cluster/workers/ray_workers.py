@@ -24,8 +24,7 @@ from local_rag.files import FileStamp
 from local_rag.indexing.situating_prompts import ContextJob
 from local_rag.indexing.workers import EmbeddingJob, OnNote, OpenEngine, WrittenContext
 from local_rag.llama.generator import Counts, never
-from local_rag.llama.load import load_embedder
-from local_rag.llama.models_in_use import open_engine
+from local_rag.llama.models_in_use import load_embedder, open_engine
 from local_rag.model_records import InstalledModel, Role
 from local_rag.models.choice import chosen, writes_sentences
 from local_rag.models.embedder import Embedder

@@ -1,6 +1,6 @@
 """Make an ONNX copy of a sentence-transformers model, which runs without torch.
 
-The copy is made once, from the pulled safetensors and by our own code (`onnx_graph.py`), in another process (`python -m
+The copy is made once, from the pulled safetensors and by our own code (`graph.py`), in another process (`python -m
 local_rag.models.onnx.copy`). The same weights give the same bytes on each machine. A model of another architecture gets
 no copy: it needs the extra `sentence-transformers`.
 
@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,10 +27,10 @@ from local_rag.errors import ModelError
 from local_rag.files import file_sha256, write_whole
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import OnnxEmbedder, tokenizer_of
-from local_rag.models.onnx.bert import BertGraph
+from local_rag.models.onnx.architectures import BertGraph, ModernBertGraph
 from local_rag.models.onnx.graph import Graph, UnknownArchitectureError, read_config
-from local_rag.models.onnx.modernbert import ModernBertGraph
-from local_rag.models.onnx.session import COPY_FILE, OPTIMIZED, copy_folder, find_copy
+from local_rag.models.onnx.session import COPY_FILE, ONNX_FILE, OPTIMIZED, copy_folder, find_copy, needs_copy
+from local_rag.models.registry import ModelEntry, resolve
 
 SIMILAR_COSINE = 0.98  # minimum on average, for the int8 copy
 _TEXTS = 200
@@ -38,6 +39,22 @@ _GRAPHS: dict[str, type[Graph]] = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta"), BertGraph),
     "modernbert": ModernBertGraph,
 }
+
+
+def make_onnx_copies(entry: ModelEntry, note: Callable[[str], None]) -> None:
+    """Make the ONNX copies of a registry model now, so the first question does not wait for them."""
+    for role in entry.roles:
+        if role in ("embed", "rerank") and entry.sources:
+            model = resolve(entry.name, role)
+            if needs_copy(model) and find_copy(model) is None:
+                note(f"Making an ONNX copy of {entry.name}, about half a minute ...")
+                make_copy(model)
+
+
+def onnx_file(model: InstalledModel) -> Path | None:
+    """Return the ONNX file of an embedder or reader: its own, or a copy, which is made if that was not tried yet."""
+    path = model.path / ONNX_FILE
+    return path if path.is_file() else make_copy(model)
 
 
 def make_copy(model: InstalledModel) -> Path | None:

@@ -4,8 +4,8 @@ The graph takes texts without padding, as `OnnxSession` runs them, so it needs n
 vector of an embedder (not normalised), or the logit of a cross-encoder. A model built in another way, in whatever
 detail, is an UnknownArchitectureError: every tensor must be known, and every setting one that the graph respects.
 
-Here is what all architectures share: weights, nodes, and the modules that follow the transformer. `onnx_bert.py` and
-`onnx_modernbert.py` have the transformers.
+Here is what all architectures share: weights, nodes, and the modules that follow the transformer. `architectures.py`
+has the transformers.
 """
 
 import json

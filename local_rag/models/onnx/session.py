@@ -15,7 +15,8 @@ from local_rag.files import file_sha256
 from local_rag.keys import key_of
 from local_rag.machine import physical_cores
 from local_rag.model_records import InstalledModel
-from local_rag.models.registry import default_models_directory, has_gguf, packed_models
+from local_rag.models.models_folder import default_models_directory, packed_models
+from local_rag.models.own_models import has_gguf
 
 ONNX_FILE = "model.onnx"  # in the folder of a model that needs no copy
 OPTIMIZED = ".optimized.onnx"  # the suffix of a file whose graph is already optimized
@@ -91,12 +92,8 @@ class OnnxSession:
         """Return the names of the model's outputs."""
         return tuple(one.name for one in self._session.get_outputs())
 
-    def run(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[np.ndarray]:
-        """Return the first output for each text or pair, without the batch dimension."""
-        return [outputs[0] for _, outputs in self.run_all(texts)]
-
-    def run_all(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[tuple[Any, list[np.ndarray]]]:
-        """Return the encoding of each text or pair, and all outputs for it, without the batch dimension."""
+    def run(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> list[tuple[Any, list[np.ndarray]]]:
+        """Return the encoding of each text or pair, and the outputs for it, without the batch dimension."""
         encodings = self._tokenizer.encode_batch(texts)
         return list(zip(encodings, self._threads.map(self._run, encodings), strict=True))
 

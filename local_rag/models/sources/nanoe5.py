@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import ModelError
-from local_rag.models.registry import TOKENIZER_FILE
+from local_rag.models.own_models import TOKENIZER_FILE
 
 WEIGHTS_FILE = "model.gguf"
 _MAGIC = b"E5S1"
