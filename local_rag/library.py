@@ -1,5 +1,6 @@
 """The library: open a folder, then index(), search() and ask(). The command line and notebooks use this interface."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
@@ -28,8 +29,9 @@ from local_rag.indexing.changes import FileState, file_state
 from local_rag.indexing.fingerprint import require_compatible
 from local_rag.indexing.indexer import Indexer, IndexReport
 from local_rag.indexing.roots import roots_to_index
-from local_rag.indexing.sentence_writer import OpenVocabulary
+from local_rag.indexing.sentence_writer import OpenVocabulary, plan_of
 from local_rag.indexing.workers import LocalWorkers, OpenEngine, Workers
+from local_rag.llama.generator import never
 from local_rag.llama.models_in_use import load_embedder, load_reader, open_engine, open_vocabulary
 from local_rag.maintenance.moved_roots import Root, list_roots, move_root
 from local_rag.maintenance.removal import (
@@ -55,6 +57,7 @@ from local_rag.retrieval.filters import Sight
 from local_rag.retrieval.live_searcher import LiveSearcher
 from local_rag.settings import REMEMBERED, SettingFields, Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.connect import remembered
+from local_rag.store.context_rows import count_unwritten
 from local_rag.store.counts import is_unfinished
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.erasing import erasing, include, order_erasing, ordered_erasures
@@ -168,13 +171,34 @@ class Library(View):
             self._shared.answerer = None
 
     def index(
-        self, paths: Iterable[Path | str] = (), *, renew_contexts: bool = False, progress: OnProgress = ignore
+        self,
+        paths: Iterable[Path | str] = (),
+        *,
+        contexts: bool = False,
+        renew_contexts: bool = False,
+        progress: OnProgress = ignore,
     ) -> IndexReport:
         """Bring the library up to date with these files and folders, or with all that were indexed before.
 
-        With `renew_contexts`, also recompute what distinguishes each document from the others.
+        With `contexts`, then write all sentences about chunks that are missing, which may take hours. With
+        `renew_contexts`, also recompute what distinguishes each document from the others.
         """
-        return self._index(paths, (), renew_contexts, progress)
+        return self._index(paths, (), progress, contexts=contexts, renew_contexts=renew_contexts)
+
+    def write_contexts(self, *, stop: Callable[[], bool] = never, progress: OnProgress = ignore) -> IndexReport:
+        """Write the sentences about chunks that are missing; `stop` is asked at each token and ends it."""
+        with locked_store(self.folder) as store:
+            indexer = self._indexer(store, progress)
+            indexer.write_contexts(math.inf, stop)
+            return indexer.report
+
+    def count_unwritten(self) -> int:
+        """Return how many sentences about chunks are missing, 0 if none are wanted."""
+        if not (self.settings.context == "auto" and self.settings.context_minutes and self._has_store):
+            return 0
+        _, model = find_for_index(self.settings)
+        with self.reading() as store:
+            return count_unwritten(store, plan_of(model)) if model else 0
 
     def add(self, text: str, *, name: str, tags: Sequence[str] = (), progress: OnProgress = ignore) -> IndexReport:
         """Index a text that is no file under a name; a text that has this name is replaced.
@@ -183,7 +207,7 @@ class Library(View):
         in `-texts`, and stays in the library until it is removed, as `library.remove(names=[name])` does.
         """
         path = write_text(self.folder, name, text, tags)
-        report = self._index([path.parent], [path], renew_contexts=False, progress=progress)
+        report = self._index([path.parent], [path], progress)
         for skipped in report.skipped:
             if skipped.path == path:
                 path.unlink()
@@ -191,7 +215,7 @@ class Library(View):
         return report
 
     def _index(
-        self, paths: Iterable[Path | str], again: Iterable[Path], renew_contexts: bool, progress: OnProgress
+        self, paths: Iterable[Path | str], again: Iterable[Path], progress: OnProgress, **how: bool
     ) -> IndexReport:
         """Bring the library up to date; paths to index `again` may have been removed."""
         with locked_store(self.folder, create=True) as store:
@@ -204,7 +228,7 @@ class Library(View):
             self._forget_remembered_flags()
             store.add_roots(roots)
             include(store, [*roots, *again])
-            report = indexer.run(roots, renew_contexts=renew_contexts)
+            report = indexer.run(roots, **how)
             if not is_unfinished(store, self._shared.indexes.live()):
                 if erasing(store):
                     finish_erasing(store, self._shared.indexes)

@@ -149,7 +149,8 @@ class Settings(BaseSettings):
     context_minutes: float = Field(
         default=3.0,
         ge=0,
-        description="the time in which an `index` writes sentences; the next one goes on; 0: none are written",
+        description="the most minutes that the first `index` spends on sentences; `index --contexts` writes the "
+        "others, and so does `serve` while nobody asks, unless this is 0",
     )
     chunker: Chunker = Field(default="auto", description="how to split documents; `auto` depends on the type of file")
     chunk_tokens: int = Field(
@@ -202,7 +203,7 @@ class Settings(BaseSettings):
     cluster: ClusterSettings = ClusterSettings()
     search_engine: SearchEngineSettings = SearchEngineSettings()
     publish_seconds: float = Field(
-        default=600.0,
+        default=180.0,
         gt=0,
         description="the time between two publishes while contexts are written; longer if a publish itself takes long",
     )

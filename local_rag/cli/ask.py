@@ -17,6 +17,7 @@ from local_rag.cli.options import (
     model_option,
     open_library,
     require_question,
+    say_what_is_missing,
 )
 from local_rag.cli.progress import IndexProgress
 from local_rag.cli.search import passage_as_text
@@ -106,6 +107,8 @@ def command(
 
             answer = opened.ask(question, options, on_passages=show_found, on_text=write, progress=progress)
             changed = opened.changed(answer)
+            progress.stop()
+            say_what_is_missing(opened)
     if text is None:
         click.echo(printable_json(answer_as_dict(answer)))
     else:

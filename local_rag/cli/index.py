@@ -37,7 +37,7 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
 @click.option(
     "--context",
     type=click.Choice(get_args(ContextMode)),
-    help="The context of chunks. `auto`: a sentence by a model, written within the time set by context_minutes, and "
+    help="The context of chunks. `auto`: a sentence by a model, and "
     "what distinguishes their document, if they can be confused with another; `headings`: only title and headings; "
     "`none`: nothing.  [default: auto]",
 )
@@ -55,11 +55,18 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
 @click.option("--overlap", type=click.IntRange(min=0), help="Tokens that neighbouring chunks share.  [default: 0]")
 @model_option("context", "write contexts with")
 @model_option("embed", "embed with")
+@click.option("--contexts", is_flag=True, help="Then write the sentences of all chunks, until they are done or Ctrl-C.")
 @click.option("--renew-contexts", is_flag=True, help="Recompute what distinguishes each document from the others.")
 @click.option("--watch", "watches", is_flag=True, help="Keep running and index changes until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(
-    paths: tuple[Path, ...], library: Path, renew_contexts: bool, watches: bool, as_json: bool, **settings: Any
+    paths: tuple[Path, ...],
+    library: Path,
+    contexts: bool,
+    renew_contexts: bool,
+    watches: bool,
+    as_json: bool,
+    **settings: Any,
 ) -> None:
     """Index folders and files, or without PATHS everything that was indexed before.
 
@@ -69,7 +76,7 @@ def command(
         give_way()  # searches meanwhile should not become slower
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         try:
-            report = opened.index(paths, renew_contexts=renew_contexts, progress=progress)
+            report = opened.index(paths, contexts=contexts, renew_contexts=renew_contexts, progress=progress)
         except KeyboardInterrupt:
             progress.stop()
             click.echo("Stopped. Everything finished is kept; run `local-rag index` again to continue.", err=True)
@@ -109,7 +116,7 @@ def _watch(opened: Library, watch: Watch, as_json: bool) -> None:
 def _as_text(report: IndexReport, settings: Settings) -> str:
     names = ("added", "changed", "moved", "removed", "unchanged")
     counts = [f"{getattr(report, name)} {name}" for name in names if getattr(report, name)]
-    lines = [f"Documents: {', '.join(counts) or 'none'}. {report.chunks} chunks. {report.seconds:.0f} s."]
+    lines = [f"Documents: {', '.join(counts) or 'none'}."]
     written = report.contexts.get("by_model", 0) + report.contexts.get("dropped", 0)
     if report.contexts:
         line = f"Contexts: {', '.join(describe_contexts(report.contexts))}."
@@ -122,12 +129,9 @@ def _as_text(report: IndexReport, settings: Settings) -> str:
         lines.append(line)
     if report.unwritten and settings.context_minutes:
         lines.append(
-            f"{report.unwritten} sentences are still to be written: `local-rag index` goes on with them, and with the "
-            "setting context_minutes = 0 none is written. You can search and ask now."
+            f"Sentences still to be written: {report.unwritten}. `local-rag index --contexts` writes them, and so does "
+            "`serve` while nobody asks."
         )
-        if report.writing_seconds and not written:
-            minutes = f"{settings.context_minutes:g} minutes"
-            lines.append(f"None was finished in {minutes}, which is too short here; raise the setting context_minutes.")
     if report.model_to_pull:
         lines.append(
             f"No sentences were written because the model {report.model_to_pull} is not pulled; run "
@@ -173,8 +177,12 @@ def _verdict(report: IndexReport) -> str:
         _counted(report.waiting_for_ocr, "page that waits for OCR", "pages that wait for OCR"),
         _counted(len(report.unreachable), "folder that is not reachable", "folders that are not reachable"),
     ]
-    said = ", ".join(filter(None, concerns))
-    return f"Please look at: {said}. Everything else is fine." if said else "Everything is fine."
+    problems = ", ".join(filter(None, concerns))
+    count = report.added + report.changed + report.moved + report.unchanged
+    documents = _counted(count, "document", "documents") or "no documents"
+    held = f"{documents}, {report.chunks} chunks, {report.seconds:.0f} s"
+    verdict = f"Please look at: {problems}. Everything else is fine" if problems else "Everything is fine"
+    return f'{verdict}: {held}. Next: local-rag ask "your question"' if count else f"{verdict}: {held}."
 
 
 def _counted(count: int, one: str, several: str) -> str:

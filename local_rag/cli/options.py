@@ -141,6 +141,14 @@ def open_library(folder: Path, **settings: Any) -> "Library":
     return Library(folder, parts=current_parts(), **settings)
 
 
+def say_what_is_missing(opened: "Library") -> None:
+    """Say on stderr how much can be searched so far, if the first `index` has not ended."""
+    manifest = opened.manifest()
+    if expected := manifest.get("expected"):
+        so_far = f"{manifest['documents']} of about {expected} documents can be searched so far"
+        click.echo(f"The first `local-rag index` has not ended: {so_far}.", err=True)
+
+
 def library_options(function: F) -> F:
     """Add the options that choose a library and a profile."""
     function = click.option(

@@ -24,6 +24,7 @@ from local_rag.cli.options import (
     no_matching_document,
     open_library,
     require_question,
+    say_what_is_missing,
 )
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import (
@@ -87,6 +88,7 @@ def search(
             found = opened.trace(question, top=most, **how)
             passages, corrections = found.passages, found.corrections
             reranks, profile = opened.reranks, opened.settings.profile
+            say_what_is_missing(opened)
     if as_json:
         report = {
             "question": question,

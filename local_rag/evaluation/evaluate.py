@@ -184,7 +184,8 @@ def index_dataset(
                     split_key=one.split_key,
                 )
                 store.put_document_rows(document_rows([(key, document.document, chunks)]))
-        indexer.complete()
+        indexer.make_live()
+        indexer.write_contexts(60 * library.settings.context_minutes)
         return {stored.id: (documents[Path(stored.path)].id, stored.chunk) for stored in store.chunks()}
 
 

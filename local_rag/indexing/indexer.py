@@ -1,8 +1,8 @@
 """Bring a library up to date with its folders: read -> split -> contextualize -> embed -> publish.
 
-Every stage skips what is already stored: a second run costs nothing, and the same command resumes a stopped one. A
-first generation, with title and headings as its contexts, is published before any context is generated. Further ones
-follow while contexts are written, so `ask` need not wait for the last context.
+Every stage skips what is already stored: a second run costs nothing, and the same command resumes a stopped one. The
+first run publishes what it has so far from time to time, so `ask` need not wait for the last document. The index is
+live before a model writes any sentence; while it does, further generations follow.
 
 Who decides what: `changes.py` says which files are read and which documents are gone; `distinction.py` which chunks
 need a context or a sentence, of the terms and neighbours that `compare.py` and `similar.py` find; `sentence_writer.py`
@@ -11,6 +11,7 @@ vectors are missing. `workers.py` does the work that they ask for.
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -35,6 +36,7 @@ from local_rag.indexing.similar import Audiences
 from local_rag.indexing.vectors import chunk_tokens, embedder_identity, table_tokens
 from local_rag.indexing.workers import Workers, machines_at_work
 from local_rag.keys import key_of
+from local_rag.llama.generator import never
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import input_tokens
 from local_rag.models.own_models import TOKENIZER_FILE
@@ -64,6 +66,8 @@ _TOGETHER, _TOGETHER_CHUNKS = 32, 1024  # documents that are stored in one commi
 _LONGEST_WAIT = 2.0  # seconds until documents that were read are stored
 _PUBLISHING_SHARE = 0.04  # of the time that contexts are written in
 _FREE_SECONDS = 1.0  # of the processor: publishing a small library takes less
+_UNTUNED_SECONDS = 60.0  # for which sentences are written before time is spent on tuning
+_FIRST_SECONDS = 30.0  # until the first run publishes what it has so far; then whenever its time has doubled
 
 
 @dataclass(slots=True)
@@ -130,36 +134,48 @@ class Indexer:
         self._ocr_engine = ocr_engine
         self.report = IndexReport()
 
-    def run(self, roots: Sequence[Path], *, renew_contexts: bool = False) -> IndexReport:
-        """Run all stages over these files and folders."""
+    def run(self, roots: Sequence[Path], *, contexts: bool = False, renew_contexts: bool = False) -> IndexReport:
+        """Run all stages over these files and folders, and with `contexts` write all sentences.
+
+        Without it, only the first run of a library writes some, for as long as it has taken until then and for
+        `context_minutes` at most.
+        """
         started = time.monotonic()
+        is_first = self._indexes.live() is None
         if renew_contexts:
             forget_distinctions(self._store)
         purge_superseded(self._store, self._indexes)
-        self._read_folders(roots)
-        self.complete()
+        self._read_folders(roots, is_first=is_first)
+        self.make_live()
+        taken = time.monotonic() - started if is_first else 0.0
+        self.write_contexts(math.inf if contexts else min(taken, 60 * self._settings.context_minutes))
         self.report.seconds = time.monotonic() - started
         return self.report
 
-    def complete(self) -> None:
-        """Write the contexts and make the vectors that the stored documents lack, and publish them.
-
-        Everything is published before a sentence is written, and what is not written when the time is up waits for the
-        next run.
-        """
+    def make_live(self) -> None:
+        """Compare the documents, make the vectors that they lack, and publish them, without a sentence more."""
         new = self._compare()
         if self._writer:
             self._writer.prepare(new)
         self.publish()
+
+    def write_contexts(self, seconds: float, stop: Callable[[], bool] = never) -> None:
+        """Write missing sentences for so long, until `stop` returns true, and publish them every few minutes.
+
+        Loading the model counts. What is not written then waits for another run. A run without a limit tunes the engine
+        to this machine once it has written for a while.
+        """
         pending, begun, spent = self._writer.missing() if self._writer else 0, time.monotonic(), self._publishing
-        last = begun + 60 * self._settings.context_minutes
+        last, tuned = begun + seconds, False
         while pending and self._writer and time.monotonic() < last:
             wait = seconds_until_publish(time.monotonic() - begun, spent, self._publishing, self._computed)
-            self._writer.write(time.monotonic() + max(self._settings.publish_seconds, wait), last)
+            often = self._settings.publish_seconds
+            most = max(often if tuned else min(_UNTUNED_SECONDS, often), wait)
+            self._writer.write(time.monotonic() + most, last, stop, tuned=tuned)
             self._note_given_up()
             self.publish()
             spent += self._publishing
-            before, pending = pending, self._writer.missing()
+            before, pending, tuned = pending, self._writer.missing(), math.isinf(seconds)
             if pending == before:  # the time left is too short for another one
                 break
         self._report_writing(pending)
@@ -175,7 +191,7 @@ class Indexer:
             report.contexts |= {name: count for name, count in found.items() if count}
             report.writing_seconds, report.unwritten = written.seconds, pending
 
-    def _read_folders(self, given: Sequence[Path]) -> None:
+    def _read_folders(self, given: Sequence[Path], *, is_first: bool) -> None:
         """Read and split new and changed files; supersede the documents of missing files."""
         splitting = self.splitting()
         split_key = self.split_key(splitting)
@@ -193,8 +209,12 @@ class Indexer:
             else:
                 waiting[Path(one.path)] = one
         reading = self._read(waiting, changes, splitting, split_key, unread)
+        begun, often = time.monotonic(), min(_FIRST_SECONDS, self._settings.publish_seconds)
+        publish_after = begun + often
         for _count in self._embedding.make(reading, self._note("read", len(waiting))):
-            pass
+            if is_first and time.monotonic() > publish_after:
+                self._publish_embedded(expected=len(waiting))
+                publish_after = time.monotonic() + max(often, time.monotonic() - begun)
         kept = {one.path for one in (*changes.changed, *changes.resplit)}
         unread = [replace(item, kept=str(item.path) in kept) for item in unread]
         # The stamps are older than the attempts to read, so a file that was repaired meanwhile has another one.
@@ -329,9 +349,13 @@ class Indexer:
         With `replace`, in a search engine also in the place of another library.
         """
         self._embed()
+        self._publish_embedded(rebuild=rebuild, replace=replace)
+
+    def _publish_embedded(self, *, rebuild: bool = False, replace: bool = False, expected: int = 0) -> None:
+        """Publish the documents that have their vectors; as many as `expected` are to come in all."""
         started, computed = time.monotonic(), time.process_time()
         documents, versions = embedded_versions(self._store, self._embedding.plan)
-        manifest = self._manifest(documents, versions)
+        manifest = self._manifest(documents, versions) | ({"expected": expected} if expected else {})
         self.report.chunks = manifest["chunks"]
         live = None if rebuild else self._indexes.live()
         # The ids of another version of the file mean something else.

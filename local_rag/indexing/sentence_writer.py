@@ -3,7 +3,6 @@
 A sentence must hold nothing that its document does not say: code checks each one before it is stored.
 """
 
-import math
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -13,8 +12,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from local_rag.indexing.situating_prompts import ContextJob, context_plan, plan_contexts
-from local_rag.indexing.workers import Workers, machines_at_work
-from local_rag.llama.generator import Vocabulary
+from local_rag.indexing.workers import WORTH_TUNING, Workers, machines_at_work
+from local_rag.llama.generator import Vocabulary, never
 from local_rag.model_records import PLAIN_CONTEXT_FORM, InstalledModel
 from local_rag.records import Progress, StoredChunk, heading_path
 from local_rag.store.context_rows import (
@@ -82,18 +81,20 @@ class SentenceWriter:
                 for document in documents:
                     self._plan_document(document, vocabulary)
 
-    def write(self, until: float, last: float = math.inf) -> None:
+    def write(self, until: float, last: float, stop: Callable[[], bool] = never, *, tuned: bool = False) -> None:
         """Write missing sentences until a time, at least one; store each one as soon as it is finished.
 
-        A sentence that would probably not be finished at the `last` moment is not begun, and those in flight then are
-        given up.
+        A sentence that would probably not be finished at the `last` moment is not begun, and those in flight then, or
+        once `stop` returns true, are given up. Time is spent on tuning the engine to many sentences only if it may be
+        `tuned`.
         """
         total, done, started = self.missing(), 0, time.monotonic()
-        self.workers.stop = lambda: time.monotonic() > last
+        self.workers.stop = lambda: stop() or time.monotonic() > last
+        expected = total if tuned else min(total, WORTH_TUNING - 1)
         counts, checker = self.workers.counts, Checker(self.store.document_text)
         with self.open_vocabulary(self.model.path) as vocabulary:
             jobs, note = self._jobs(vocabulary, until, last), lambda text: self.progress(_progress(0, total, text))
-            with closing(self.workers.write_contexts(jobs, total, note)) as results:
+            with closing(self.workers.write_contexts(jobs, expected, note)) as results:
                 for result in results:
                     subject, asked = self._asked.pop(result.key)
                     usable = checker.usable(result.text, subject)

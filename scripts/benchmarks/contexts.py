@@ -182,7 +182,7 @@ def measure(
             give_contexts(library, contexts)
     with Library(folder, parts=parts, context=mode, context_minutes=minutes, **settings) as library:
         if not dataset.documents:
-            library.index([dataset.folder], progress=clock)
+            library.index([dataset.folder], contexts=minutes > 0, progress=clock)
         report = evaluate(dataset, library, part="all", rerank=rerank, progress=clock)
     seconds = clock.seconds if way in WITHOUT_MODEL else _add_seconds(folder, clock.seconds)
     # No model wrote the given contexts, although the library has a context model.

@@ -179,7 +179,7 @@ def test_a_library_is_the_same_from_a_cluster_as_from_one_machine(two: Two, docu
             (documents / "odd.md").rename(tmp_path / "odd.md")
         library = Library(tmp_path / name, parts=PARTS, cluster={"address": address}, profile="tiny", context_minutes=9)
         with library:
-            report = library.index([documents])
+            report = library.index([documents], contexts=True)
             assert [note.path.name for note in report.notes] == (["odd.md"] if address else [])
             if not address:
                 (tmp_path / "odd.md").rename(documents / "odd.md")

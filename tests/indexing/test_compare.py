@@ -156,7 +156,7 @@ def test_what_the_model_says_and_what_code_says_are_kept_apart(forms: Path) -> N
         open_vocabulary=quick_vocabulary, load_embedder=Embedder,
     )  # fmt: skip
     with Library("lib", parts=parts, profile="tiny", context_minutes=9, chunk_tokens=32) as library:
-        library.index([forms])
+        library.index([forms], contexts=True)
         found = {Path(one.path).name: one for one in library.search("planned visits Harrow Court bread", rerank=False)}
     sentence = "This chunk is about the visits of a contractor."
     assert (found["bread.md"].terms, found["bread.md"].sentence) == ("", sentence)

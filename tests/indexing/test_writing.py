@@ -65,7 +65,7 @@ def library(reply: Callable[[str], str] = about, **settings: Any) -> tuple[Libra
 def index(*paths: Path, reply: Callable[[str], str] = about, **settings: Any) -> tuple[IndexReport, FakeGenerator]:
     opened, generator = library(reply, **settings)
     with opened:
-        return opened.index(paths), generator
+        return opened.index(paths, contexts="context_minutes" not in settings), generator
 
 
 def said() -> dict[str, list[tuple[str, str]]]:
@@ -131,7 +131,7 @@ def test_the_index_is_published_before_the_first_sentence_is_written(forms: Path
 
     opened, _ = library(reply)
     with opened:
-        opened.index([forms], progress=seen.append)
+        opened.index([forms], contexts=True, progress=seen.append)
     assert found[0] > 0
     stages = [step.stage for step in seen]
     assert stages[-1] == "publish"

@@ -28,7 +28,7 @@ def library(documents: Path) -> Path:
     for number in range(20):
         sections = (f"## Day {n}\n\nHigh water is at {n}:{number} in the harbour.\n\n" for n in range(8))
         (documents / f"{number}.md").write_text(f"# Tides {number}\n\n" + "".join(sections))
-    make().index([documents])
+    make().index([documents], contexts=True)
     return make().folder
 
 
@@ -148,7 +148,7 @@ def test_damaged_rows_are_dropped_and_made_again(library: Path, lib: Run) -> Non
     assert "1 damaged contexts deleted" in result.stdout
     assert "1 damaged vectors deleted" in result.stdout
     assert "1 damaged documents deleted" in result.stdout
-    report = make().index()
+    report = make().index(contexts=True)
     assert report.added == 1
     assert sum(report.contexts.values()) == 1
     texts = [(one.path, one.text, one.context) for one in make().search(QUESTION, top=50)]
@@ -201,7 +201,7 @@ def test_a_damaged_store_is_salvaged_round_the_damage(library: Path, lib: Run, t
     assert len(vectors - saved_vectors) <= (40 if table == "vectors" else 0)
     with pytest.raises(LibraryError, match="local-rag index"):
         make().search(QUESTION)
-    report = make().index()
+    report = make().index(contexts=True)
     assert report.added == 23
     lost = contexts - saved_contexts - {apart_key("")}  # code says again that a chunk needs no context
     assert sum(report.contexts.values()) == len(lost)
@@ -219,11 +219,11 @@ def test_a_salvage_keeps_what_sets_documents_apart(library: Path, documents: Pat
             f"## Day {n}\n\nHigh water is at {n}:9 in Port {number}.\n\n" for n in range(8)
         )
         (documents / f"{number}.md").write_text(text)
-        make().index()
+        make().index(contexts=True)
     make().clean()
     overwrite(path, pages_of(path, "chunks")[-1])
     assert lib("repair").exit_code == 0
-    report = make().index()
+    report = make().index(contexts=True)
     assert (report.added, report.contexts) == (27, {})
     with closing(Store(library)) as store:
         store.connection.execute("INSERT INTO distinctions VALUES ('of no document', '[]', 0)")
@@ -247,7 +247,7 @@ def test_what_is_no_database_at_all_is_replaced_and_said(library: Path, lib: Run
     assert result.exit_code == 0, result.output
     assert "0 contexts, 0 vectors, 0 roots" in result.stdout
     assert "`local-rag index FOLDER`" in result.stdout
-    assert make().index([documents]).added == 23
+    assert make().index([documents], contexts=True).added == 23
 
 
 def test_a_salvaged_store_knows_what_is_still_to_be_erased(library: Path, documents: Path) -> None:
@@ -263,11 +263,11 @@ def test_a_killed_salvage_goes_on(library: Path, lib: Run, documents: Path) -> N
     contexts, vectors = contents(library)
     salvage(library)
     with pytest.raises(LibraryError, match=r"interrupted.*local-rag repair"):
-        make().index([documents])
+        make().index([documents], contexts=True)
     assert lib("repair").exit_code == 0
     assert not (library / SALVAGED_FILE).exists()
     assert contents(library) == (contexts, vectors)
-    report = make().index()
+    report = make().index(contexts=True)
     assert (report.added, report.contexts) == (23, {})
 
 

@@ -34,7 +34,7 @@ def folder(documents: Path) -> Path:
     (documents / "long.md").write_text(
         "# Tides\n\n" + "".join(f"## Day {n}\n\nHigh water is at {n}:00 in the harbour.\n\n" for n in range(8))
     )
-    make().index([documents])
+    make().index([documents], contexts=True)
     return documents
 
 
@@ -86,7 +86,7 @@ def cost(library: Library, **changed: object) -> tuple[int, int, IndexReport]:
         return store.connection.execute(query).fetchone()[0], count_rows(store)["cached_vectors"]
 
     before = count()
-    report = library.index(**changed)  # type: ignore[arg-type]
+    report = library.index(contexts=True, **changed)  # type: ignore[arg-type]
     contexts, vectors = (one - other for one, other in zip(count(), before, strict=True))
     assert report.contexts.get("by_model", 0) + report.contexts.get("dropped", 0) == contexts
     return contexts, vectors, report
@@ -194,7 +194,7 @@ def test_another_chunker_or_context_given_with_the_question_is_named(
     monkeypatch.setenv("LOCAL_RAG_CHUNKER", "fixed")
     with pytest.raises(LibraryError, match=r"the chunker \(auto then, fixed now\).*`local-rag index`"):
         plain().search("boat")
-    plain().index()
+    plain().index(contexts=True)
     assert plain().search("boat")
     with pytest.raises(LibraryError, match=r"the contexts \(auto then, none now\)"):
         plain(context="none").search("boat")
@@ -227,7 +227,7 @@ def test_questions_go_on_while_an_index_with_other_settings_is_made(folder: Path
         assert Generations(Path("lib")).live_name() != before_name or plain().search("boat harbour", top=3) == before
 
     before_name = Generations(Path("lib")).live_name()
-    make(chunk_tokens=24).index(progress=search_meanwhile)
+    make(chunk_tokens=24).index(contexts=True, progress=search_meanwhile)
     assert Generations(Path("lib")).live_name() != before_name
 
 
@@ -253,7 +253,7 @@ def test_status_of_a_library_that_is_up_to_date(folder: Path, lib: Run) -> None:
 
 def test_status_names_new_changed_and_gone_files(folder: Path, lib: Run) -> None:
     (folder / "broken.pdf").write_bytes(b"%PDF-1.4 nothing more")
-    make().index()
+    make().index(contexts=True)
     assert stale(make()) == {}, "a file that cannot be read is not new each time"
     (folder / "new.md").write_text("New.")
     (folder / "boat.txt").write_text("Changed.")
@@ -277,9 +277,9 @@ def test_status_names_settings_that_differ_and_contexts_to_come(folder: Path) ->
         "changed: the chunk size (32 then, 24 now)",
         "changed: the overlap (default then, 2 now)",
     }
-    make(context="headings").index()
+    make(context="headings").index(contexts=True)
     (folder / "new.md").write_text("# New\n\nSomething new.")
-    make(context="headings").index()
+    make(context="headings").index(contexts=True)
     reasons = stale(make(context="auto"))
     assert "changed: the contexts (headings then, auto now)" in reasons
     assert "2 contexts have yet to be written" in reasons
@@ -310,10 +310,10 @@ def test_remove_takes_documents_out_for_good(folder: Path, lib: Run) -> None:
     assert {Path(one.path).name for one in store.documents()} == {"ireland.md", "long.md"}
     assert count_rows(store)["superseded_documents"] == 0, "their text is gone"
     assert all("boat" not in passage.path for passage in make().search("boat harbour", top=50))
-    assert make().index([folder]).added == 0, "what was removed is passed over"
+    assert make().index([folder], contexts=True).added == 0, "what was removed is passed over"
     assert stale(make()) == {}
-    assert make().index([folder / "boat.txt"]).added == 1, "until it is named itself"
-    assert make().index().added == 0
+    assert make().index([folder / "boat.txt"], contexts=True).added == 1, "until it is named itself"
+    assert make().index(contexts=True).added == 0
     assert (folder / "norway" / "leave.md").exists()
 
 
@@ -321,13 +321,13 @@ def test_remove_forgets_a_root(folder: Path, lib: Run, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "kites.md").write_text("Kites are flown on Sundays.")
-    make().index([other])
+    make().index([other], contexts=True)
     report = json.loads(lib("remove", str(other), "--json").stdout)
     assert report["documents"] == [str(other / "kites.md")]
     assert report["forgotten_folders"] == [str(other)]
     assert report["excluded"] == []
-    assert make().index().added == 0
-    assert make().index([other]).added == 1
+    assert make().index(contexts=True).added == 0
+    assert make().index([other], contexts=True).added == 1
 
 
 def test_remove_in_a_dry_run_changes_nothing(folder: Path, lib: Run) -> None:
@@ -351,7 +351,7 @@ def test_removed_everything_leaves_an_empty_index(folder: Path) -> None:
     make().remove([folder])
     assert make().search("boat") == []
     with pytest.raises(LibraryError, match="name a folder"):
-        make().index()
+        make().index(contexts=True)
 
 
 # Clean.
@@ -386,7 +386,7 @@ def test_clean_keeps_the_caches_of_a_stopped_run(folder: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        make(chunk_tokens=24).index(progress=stop)
+        make(chunk_tokens=24).index(contexts=True, progress=stop)
     written = sum(make().status().cached.values())
     cleaning = make().clean()
     assert cleaning.contexts == 0
@@ -419,7 +419,7 @@ def test_remove_needs_no_model_and_plans_nothing(folder: Path, lib: Run) -> None
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        make().index(progress=stop)
+        make().index(contexts=True, progress=stop)
     loaded = FakeEmbedder.loaded
     with make(embed_model="/nowhere/model", context="none") as library:
         removal = library.remove([folder / "boat.txt", folder / "norway"])
@@ -428,7 +428,7 @@ def test_remove_needs_no_model_and_plans_nothing(folder: Path, lib: Run) -> None
     with make() as library:
         found = {Path(passage.path).name for passage in library.search("the boat leave harbour", top=50)}
         assert found == {"ireland.md", "long.md"}, "neither version of the changed one, and nothing unpublished"
-    assert make().index().published, "the rest of what was stopped"
+    assert make().index(contexts=True).published, "the rest of what was stopped"
     assert stale(make()) == {}
 
 
@@ -437,15 +437,15 @@ def test_after_a_removal_the_index_is_what_index_would_make(folder: Path) -> Non
     with make() as library:
         manifest = library.manifest()
         assert (manifest["documents"], manifest["chunks"]) == (3, library.status().chunks)
-    assert not make().index().published
+    assert not make().index(contexts=True).published
 
 
 def test_a_setting_that_another_process_has_changed_stays_changed(folder: Path) -> None:
     watching = make()
-    watching.index()
-    make(chunk_tokens=48, context="none").index()
+    watching.index(contexts=True)
+    make(chunk_tokens=48, context="none").index(contexts=True)
     (folder / "new.md").write_text("# New\n\nA new one.\n")
-    report = watching.index()
+    report = watching.index(contexts=True)
     assert (report.added, report.changed) == (1, 0)
     settings = plain().settings
     assert (settings.chunk_tokens, settings.context) == (48, "none")
@@ -455,5 +455,5 @@ def test_a_flag_that_the_environment_would_overrule_is_kept(folder: Path, monkey
     monkeypatch.setenv("LOCAL_RAG_CHUNK_TOKENS", "64")
     library = make(chunk_tokens=32)
     for _ in range(2):
-        library.index()
+        library.index(contexts=True)
         assert library.settings.chunk_tokens == 32

@@ -330,7 +330,7 @@ def test_contexts_of_an_earlier_run_are_not_shown(documents: Path, context: str)
 
     def contexts(**settings: Any) -> set[str]:
         with Library("lib", parts=parts, profile="tiny", rerank_model="minilm-l6-reader", **settings) as library:
-            library.index([documents])
+            library.index([documents], contexts=True)
             return {f"{passage.context} {passage.context_by}" for passage in library.search(QUESTION)}
 
     assert any("This chunk belongs to part" in found for found in contexts(context="auto", context_minutes=9))

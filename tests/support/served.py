@@ -98,7 +98,7 @@ def parts(answer: Callable[[str], str] = reply, holds: Callable[[str], bool] = l
 def index(documents: Path, folder: Path, **settings: Any) -> None:
     """Index a folder without models."""
     with Library(folder, parts=QUICK, profile="tiny", **{"context": "headings", **settings}) as library:
-        library.index([documents])
+        library.index([documents], contexts=settings.get("context") == "auto")
 
 
 def worker(

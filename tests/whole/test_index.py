@@ -1,6 +1,7 @@
 """The pipeline: what `index` does to the library, with a fake embedder and, for contexts, the tiny model."""
 
 import os
+import re
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from local_rag.index.segment import write_manifest
 from local_rag.model_records import InstalledModel
 from local_rag.records import Progress
 from local_rag.store.database import Store
+from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, QUICK, FakeEmbedder
 
 
@@ -208,17 +210,17 @@ def test_contexts_are_written_kept_and_resumed(documents: Path) -> None:
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        library.index([documents], progress=stop)
+        library.index([documents], contexts=True, progress=stop)
     kept = contexts(library)
     assert len(kept) == 3
 
-    report = library.index()
+    report = library.index(contexts=True)
     assert contexts(library).items() >= kept.items()
     assert sum(report.contexts.values()) == len(contexts(library)) - 3
     assert report.tokens_evaluated > 0
     assert 0 < report.share_reused < 1
     assert report.published
-    again = library.index()
+    again = library.index(contexts=True)
     assert (again.contexts, again.published) == ({}, False)
 
     written = [passage for passage in library.search("tide day high water", top=20) if passage.context_by == "model"]
@@ -228,10 +230,10 @@ def test_contexts_are_written_kept_and_resumed(documents: Path) -> None:
 
 def test_an_edit_writes_only_the_contexts_it_touches(documents: Path) -> None:
     library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context_minutes=9)
-    library.index([documents])
+    library.index([documents], contexts=True)
     before = contexts(library)
     (documents / "boat.txt").write_text("The zeppelin leaves at noon.")
-    report = library.index()
+    report = library.index(contexts=True)
     assert sum(report.contexts.values()) == 1, "that of its chunk"
     assert len(contexts(library)) == len(before) + 1
 
@@ -239,7 +241,7 @@ def test_an_edit_writes_only_the_contexts_it_touches(documents: Path) -> None:
 def test_copies_of_a_document_share_their_contexts(documents: Path) -> None:
     (documents / "copy.md").write_text((documents / "ireland.md").read_text())
     with Library(".local-rag", parts=EMBEDS_QUICKLY, profile="tiny", context_minutes=9) as opened:
-        report = opened.index([documents])
+        report = opened.index([documents], contexts=True)
         assert sum(report.contexts.values()) == report.chunks - 1
         found = opened.search("Parents get 26 weeks at half pay", top=2, rerank=False)
     assert {Path(passage.path).name for passage in found} == {"ireland.md", "copy.md"}
@@ -258,7 +260,7 @@ def test_a_first_generation_is_published_before_contexts(documents: Path) -> Non
             raise Interrupted
 
     with pytest.raises(Interrupted):
-        library.index([documents], progress=stop)
+        library.index([documents], contexts=True, progress=stop)
     assert published[0] is not None
     assert published[0].manifest["generated_contexts"] == 0
     assert first_path(library, "boat harbour") == "boat.txt"
@@ -269,7 +271,9 @@ def test_an_index_is_published_again_as_contexts_come_in(documents: Path) -> Non
         (documents / f"{number}.md").write_text(f"# Page {number}\n\nText of page {number}.\n")
     library = Library("lib", parts=QUICK, profile="tiny", context_minutes=9, publish_seconds=1e-9)
     seen = set()
-    library.index([documents], progress=lambda _progress: seen.add(Generations(library.folder).live_name()))
+    library.index(
+        [documents], contexts=True, progress=lambda _progress: seen.add(Generations(library.folder).live_name())
+    )
     assert len(seen) > 3
 
 
@@ -336,3 +340,31 @@ def test_a_new_index_needs_no_new_models(documents: Path) -> None:
         indexed()
         assert {passage.path for passage in library.search("boat", rerank=False)} - before
     assert len(loaded) == 1
+
+
+def test_the_first_run_can_be_asked_before_it_has_read_everything(tmp_path: Path, run: Run) -> None:
+    folder = tmp_path / "many"
+    folder.mkdir()
+    for number in range(600):
+        (folder / f"{number:03}.txt").write_text(f"Boat number {number} carries mail.")
+    library, said = Library("lib", parts=QUICK, profile="tiny", publish_seconds=1e-9, context="headings"), list[str]()
+
+    def ask(progress: Progress) -> None:
+        if progress.stage == "publish" and progress.done and not said:
+            said.append(run("search", "boat mail", "--library", "lib").stderr)
+
+    library.index([folder], progress=ask)
+    assert re.search(r"The first `local-rag index` has not ended: \d+ of about 600 documents can be searched", said[0])
+    assert "has not ended" not in run("search", "boat mail", "--library", "lib").stderr
+
+
+def test_only_the_first_run_writes_sentences_unless_it_is_told_to(documents: Path) -> None:
+    library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny")
+    first = library.index([documents])
+    assert first.writing_seconds <= first.seconds / 2 + 1
+    written = sum(first.contexts.values())
+    (documents / "new.txt").write_text("The boat carries mail.")
+    again = library.index()
+    assert (again.writing_seconds, sum(again.contexts.values())) == (0.0, 0)
+    rest = library.index(contexts=True)
+    assert (rest.unwritten, sum(rest.contexts.values()) + written) == (0, rest.chunks)

@@ -31,7 +31,7 @@ def cached(library: Library) -> tuple[int, int]:
 
 
 def test_clean_after_repair_keeps_what_repair_saved(documents: Path, run: Run) -> None:
-    make().index([documents])
+    make().index([documents], contexts=True)
     before = cached(make())
     path = Path("lib/library.sqlite3")
     with closing(Store(Path("lib"))) as store:
@@ -45,12 +45,12 @@ def test_clean_after_repair_keeps_what_repair_saved(documents: Path, run: Run) -
     result = run("clean", "--library", "lib", parts=QUICK)
     assert "last `index` did not finish" in result.stderr
     assert cached(make()) == before
-    report = make().index([documents])
+    report = make().index([documents], contexts=True)
     assert report.contexts == {}, "nothing that was saved was written again"
 
 
 def test_clean_keeps_contexts_while_documents_read_anew_wait_for_their_plan(documents: Path) -> None:
-    make().index([documents])
+    make().index([documents], contexts=True)
     before = cached(make())
 
     def stop(progress: Progress) -> None:
@@ -70,17 +70,17 @@ def test_the_users_settings_stay_as_they_are(documents: Path) -> None:
     mine = '# Mine.\nanswer_model = "smollm2-135m-instruct"\npassages = 7\ndense_weight = 0.1\n'
     Path("lib").mkdir()
     Path("lib/settings.toml").write_text(mine)
-    make(chunk_tokens=32).index([documents])
+    make(chunk_tokens=32).index([documents], contexts=True)
     assert Path("lib/settings.toml").read_text() == mine
     library = Library("lib", parts=QUICK)
     assert (library.settings.passages, library.settings.chunk_tokens, library.settings.profile) == (7, 32, "tiny")
 
 
 def test_flags_of_a_run_that_was_refused_are_not_remembered(documents: Path, run: Run) -> None:
-    make(context="headings").index([documents])
+    make(context="headings").index([documents], contexts=True)
     with pytest.raises(LibraryError, match="--chunk-tokens 254"):
-        make(chunk_tokens=400).index()
-    assert Library("lib", parts=QUICK).index().published is False
+        make(chunk_tokens=400).index(contexts=True)
+    assert Library("lib", parts=QUICK).index(contexts=True).published is False
     assert run("index", "--library", "lib", "--chunk-tokens", "32").exit_code == 0
     assert Library("lib").settings.chunk_tokens == 32
     assert run("index", "--library", "lib", "--chunk-tokens", "0").exit_code == 0
@@ -89,9 +89,9 @@ def test_flags_of_a_run_that_was_refused_are_not_remembered(documents: Path, run
 
 
 def test_clean_deletes_only_names_of_its_own(documents: Path, run: Run) -> None:
-    make(context="headings").index([documents])
+    make(context="headings").index([documents], contexts=True)
     (documents / "new.md").write_text("# New\n\nA new one.\n")
-    make(context="headings").index()
+    make(context="headings").index(contexts=True)
     mine = ["draft.tmp/thesis.txt", "report.damaged.txt", "generations/photos/cat.jpg", "generations/old.tmp/x"]
     for name in mine:
         (Path("lib") / name).parent.mkdir(parents=True, exist_ok=True)
@@ -99,19 +99,19 @@ def test_clean_deletes_only_names_of_its_own(documents: Path, run: Run) -> None:
     cleaned = json.loads(run("clean", "--library", "lib", "--json").stdout)
     assert (len(cleaned["generations"]), cleaned["leftovers"]) == (1, [])
     (documents / "boat.txt").unlink()
-    make(context="headings").index()
+    make(context="headings").index(contexts=True)
     assert [name for name in mine if not (Path("lib") / name).exists()] == []
 
 
 def test_an_open_library_sees_that_another_was_made_in_its_place(documents: Path) -> None:
     (documents / "boat.txt").write_text("Trains leave at nine.\n")
-    make(context="headings").index([documents])
+    make(context="headings").index([documents], contexts=True)
     with Library("lib", parts=EMBEDS_QUICKLY) as reader:
         assert "Trains" in reader.search("trains leave", top=1)[0].text
         for path in sorted(Path("lib").rglob("*"), reverse=True):
             path.rmdir() if path.is_dir() else path.unlink()
         (documents / "boat.txt").write_text("Planes leave at noon.\n")
-        make(context="headings").index([documents])
+        make(context="headings").index([documents], contexts=True)
         found = reader.search("planes leave", top=1)[0].text
         assert "Planes" in found
         assert not any("Trains" in passage.text for passage in reader.search("trains leave", top=50))
@@ -124,9 +124,9 @@ def bytes_of(folder: Path) -> bytes:
 def test_erase_leaves_nothing_of_a_document_in_any_file(documents: Path, run: Run) -> None:
     secret = "Zanzibarquartz"
     (documents / "secret.md").write_text(f"# {secret}\n\n{secret} glows in the dark.\n")
-    make().index([documents])
+    make().index([documents], contexts=True)
     (documents / "new.md").write_text("# New\n\nSo that there are two indexes.\n")
-    make().index([documents])
+    make().index([documents], contexts=True)
     with closing(Store(Path("lib"))) as store:
         keys = store.connection.execute(
             "SELECT context_key, vector FROM chunks JOIN vectors ON vectors.key = vector_key WHERE text LIKE ?",
@@ -149,10 +149,10 @@ def test_erase_leaves_nothing_of_a_document_in_any_file(documents: Path, run: Ru
 
 
 def test_a_preview_of_clean_says_what_clean_does(documents: Path) -> None:
-    make(context="headings").index([documents])
+    make(context="headings").index([documents], contexts=True)
     for path in documents.rglob("*.md"):
         path.write_text(path.read_text() + "\n\n## More\n\nAnd more of it.\n")
-    make(context="headings").index()
+    make(context="headings").index(contexts=True)
     preview, done = make().clean(dry_run=True), make().clean()
     assert preview.vectors > 0
     assert preview.documents > 0
@@ -161,7 +161,7 @@ def test_a_preview_of_clean_says_what_clean_does(documents: Path) -> None:
 
 
 def test_clean_rewrites_no_store_in_which_little_is_free(documents: Path) -> None:
-    make(context="headings").index([documents])
+    make(context="headings").index([documents], contexts=True)
     with closing(Store(Path("lib"))) as store:
         put = store.connection.execute("CREATE TABLE more AS SELECT randomblob(4000) AS x FROM chunks a, chunks b")
         put.fetchall()
@@ -180,7 +180,7 @@ def test_clean_rewrites_no_store_in_which_little_is_free(documents: Path) -> Non
 
 
 def test_a_manifest_that_cannot_be_read_costs_no_segment(documents: Path) -> None:
-    make(context="headings").index([documents])
+    make(context="headings").index([documents], contexts=True)
     indexes = Generations(Path("lib").resolve())
     manifest = Path("lib/generations") / indexes.live_name() / "manifest.json"
     content = manifest.read_bytes()
@@ -193,7 +193,7 @@ def test_a_manifest_that_cannot_be_read_costs_no_segment(documents: Path) -> Non
 
 
 def test_a_library_that_was_copied_without_times_is_hashed_once(documents: Path) -> None:
-    make(context="headings").index([documents])
+    make(context="headings").index([documents], contexts=True)
     shutil.copytree("lib", "copy", copy_function=shutil.copyfile)
     files = [path for path in Path("copy/segments").rglob("*") if path.is_file() and path.name != "manifest.json"]
     for path in files:
@@ -209,12 +209,12 @@ def test_a_library_that_was_copied_without_times_is_hashed_once(documents: Path)
 
 
 def test_a_library_is_copied_whole_while_its_index_is_replaced(documents: Path, tmp_path: Path) -> None:
-    make(context="headings").index([documents])
+    make(context="headings").index([documents], contexts=True)
 
     def write() -> None:
         for number in range(12):
             (documents / "boat.txt").write_text(f"The boat leaves at {number}.\n")
-            make(context="headings").index()
+            make(context="headings").index(contexts=True)
 
     writer = threading.Thread(target=write)
     writer.start()

@@ -25,7 +25,7 @@ def rows_of(library: Library) -> set[int]:
 def library(documents: Path) -> Iterator[Library]:
     (documents / "zeppelin.md").write_text("# Zeppelins\n\nThey fly. They carry mail.\n")
     with Library(".local-rag", parts=QUICK, profile="tiny", context_minutes=9) as library:
-        library.index([documents])
+        library.index([documents], contexts=True)
         yield library
 
 
@@ -58,10 +58,10 @@ def test_the_list_tells_what_the_document_says(library: Library) -> None:
 
 def test_a_changed_document_gets_another_row(library: Library, documents: Path) -> None:
     before = rows_of(library)
-    again = library.index()
+    again = library.index(contexts=True)
     assert (again.published, again.contexts, rows_of(library)) == (False, {}, before)
     (documents / "boat.txt").write_text("The boat leaves at nine.")
-    library.index()
+    library.index(contexts=True)
     assert len(rows_of(library) - before) == 1
     assert len({one.path for one in library.search(ASKED, rerank=False) if one.kind == "document"}) == 4
     assert library.status().stale == ()

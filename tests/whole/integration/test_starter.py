@@ -15,7 +15,7 @@ CORPUS = Path(__file__).parents[3] / "corpus"
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     library = Library(tmp_path_factory.mktemp("starter") / "lib", profile="starter", context_minutes=9)
-    library.index([CORPUS / "benefits"])
+    library.index([CORPUS / "benefits"], contexts=True)
     yield library
     library.close()
 
@@ -24,7 +24,7 @@ def test_contexts_are_generated_and_share_the_document(library: Library) -> None
     found = library.search("parental leave", top=50)
     generated = [passage for passage in found if passage.context_by == "model"]
     assert len(generated) > 0.8 * len(found)
-    report = library.index()
+    report = library.index(contexts=True)
     assert (report.contexts, report.published) == ({}, False)
 
 
