@@ -62,3 +62,9 @@ def test_the_readme_is_short() -> None:
 def test_a_page_can_be_read_at_one_sitting(page: Path) -> None:
     if page.name not in REFERENCE:
         assert len(page.read_text(encoding="utf-8").split()) <= 2500
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "docs/architecture.md"])
+def test_every_module_that_is_named_exists(name: str) -> None:
+    for path in re.findall(r"`((?:\w+/)+\w+\.py)`", (ROOT / name).read_text(encoding="utf-8")):
+        assert (ROOT / "local_rag" / path).exists() or (ROOT / path).exists(), path
