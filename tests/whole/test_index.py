@@ -342,7 +342,10 @@ def test_a_new_index_needs_no_new_models(documents: Path) -> None:
     assert len(loaded) == 1
 
 
-def test_the_first_run_can_be_asked_before_it_has_read_everything(tmp_path: Path, run: Run) -> None:
+def test_the_first_run_can_be_asked_before_it_has_read_everything(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     folder = tmp_path / "many"
     folder.mkdir()
     for number in range(600):
