@@ -1,11 +1,16 @@
-"""Which kernels are loaded where llama.cpp was built for many processors."""
+"""Which kernels are loaded where llama.cpp was built for many processors, and Ctrl-C while it runs."""
 
-from pathlib import Path
+import os
+import signal
+import threading
+from pathlib import Path, PosixPath
 
 import pytest
 
 from local_rag.errors import ModelError
+from local_rag.llama.model import load_weights
 from local_rag.llama.native import choose, find_variants, load_variant, score
+from local_rag.models.registry import resolve
 
 SCORES = {"x64": 1, "haswell": 64, "icelake": 512, "sapphirerapids": 2048, "zen4": 0}
 
@@ -47,3 +52,21 @@ def test_a_build_for_one_processor_has_none(tmp_path: Path) -> None:
     assert load_variant(tmp_path / "llama_cpp") == ""
     (tmp_path / "no.so").write_bytes(b"not a library")
     assert score(tmp_path / "no.so") == 0
+
+
+class Pressing(PosixPath):
+    """A path that presses Ctrl-C just after a loader has asked for its text."""
+
+    def __str__(self) -> str:
+        threading.Timer(0.005, os.kill, (os.getpid(), signal.SIGINT)).start()
+        return super().__str__()
+
+
+def test_loading_ends_with_an_interrupt_and_nothing_else(capfd: pytest.CaptureFixture[str]) -> None:
+    weights = Pressing(resolve("smollm2-135m-instruct", "answer").path)
+    load_weights(resolve("smollm2-135m-instruct", "answer").path)  # what is imported once is not interrupted
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        load_weights(weights)
+    assert signal.getsignal(signal.SIGINT) is before
+    assert capfd.readouterr() == ("", "")
