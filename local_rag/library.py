@@ -21,7 +21,7 @@ from local_rag.catalogue.contents import FileStates
 from local_rag.cluster.on_request import indexes_of, network_of, workers_of
 from local_rag.conversation import Conversation
 from local_rag.errors import LibraryError, require_known
-from local_rag.files import DEFAULT_FOLDER, LOCAL_DISK, Disk
+from local_rag.files import DEFAULT_FOLDER, LOCAL_DISK, Disk, write_whole
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.added_texts import text_file, write_text
@@ -206,11 +206,16 @@ class Library(View):
         It is read as Markdown, and cited by its name. It is kept as a file in the folder beside the library that ends
         in `-texts`, and stays in the library until it is removed, as `library.remove(names=[name])` does.
         """
-        path = write_text(self.folder, name, text, tags)
+        path = text_file(self.folder, name)
+        earlier = path.read_bytes() if path.exists() else None
+        write_text(self.folder, name, text, tags)
         report = self._index([path.parent], [path], progress)
         for skipped in report.skipped:
             if skipped.path == path:
-                path.unlink()
+                if earlier is None:
+                    path.unlink()
+                else:
+                    write_whole(path, earlier)
                 raise LibraryError(f"The text {name!r} was not added: {skipped.reason}.")
         return report
 

@@ -116,7 +116,12 @@ def test_a_name_that_no_file_can_have_is_refused(name: str, library: Library) ->
 def test_a_text_that_is_not_read_is_refused(library: Library) -> None:
     with pytest.raises(LibraryError, match="is empty"):
         library.add(" \n", name="nothing")
-    assert len(library.documents()) == 2
+    library.add("Workshops take place in hall 7.", name="Minutes")
+    with pytest.raises(LibraryError, match=r"The text 'Minutes' was not added: .*"):
+        library.add("{% comment %} {% endcomment %}", name="Minutes")
+    library.index()
+    assert library.search("workshops", top=1)[0].title == "Minutes"
+    assert len(library.documents()) == 3
 
 
 def test_a_stream_yields_the_pieces_and_then_the_answer() -> None:
