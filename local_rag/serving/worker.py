@@ -45,6 +45,7 @@ class LibraryWorker:
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="library", daemon=True)
         self.ready = self.loaded = self._loading = False
+        self.on_answering: Callable[[bool], None] = lambda _answering: None  # called when work begins, and when it ends
         self.problem = ""
 
     @property
@@ -156,6 +157,7 @@ class LibraryWorker:
 
     def _next(self) -> Job[Any] | None:
         """Wait for a job; None at the end, or after a while without one in which models were loaded."""
+        self.on_answering(False)
         with self._changed:
             self._running = None
             idle = self._library.settings.idle_seconds if self._idle_seconds is None else self._idle_seconds
@@ -163,6 +165,7 @@ class LibraryWorker:
             if self._closed or not self._waiting:
                 return None
             self._running = self._waiting.popleft()
+            self.on_answering(True)
             self._running.tell(QueuePosition(0))
             self._tell_positions()
             return self._running

@@ -81,7 +81,9 @@ def make_app(
     request is a line of the `log`. Of several `libraries`, each with its root, this is the one at `root`.
     """
     service = Service(worker, {at: name for name, at in libraries}.get(root, ""))
-    changes = DocumentChanges(worker.library.folder, maintain, worker.library.erases_later)
+    library = worker.library
+    changes = DocumentChanges(library.folder, maintain, library.erases_later, unwritten=library.count_unwritten)
+    worker.on_answering = changes.give_way
     lists = QuestionLists(service)
     added = [interface(service) for interface in interfaces]
 

@@ -69,3 +69,46 @@ def test_what_was_to_be_erased_when_the_server_ended_is_taken_up(tmp_path: Path)
         changes.start()
         wait_until(lambda wanted=wanted: begun(tmp_path) == wanted)  # type: ignore[misc]
         changes.close()
+
+
+# Says how many sentences are written, and writes down what it is told meanwhile.
+WRITES = """
+import json, pathlib, sys
+order = json.loads(sys.stdin.readline())
+folder = pathlib.Path(order["library"])
+(folder / "begun").open("a").write(f"{order['do']} ")
+print(json.dumps({"event": "progress", "stage": "contextualize", "done": 2, "total": 9}), flush=True)
+for line in sys.stdin if order["do"] == "contexts" else ():
+    (folder / "told").open("a").write(line)
+print(json.dumps({"event": "done"}), flush=True)
+"""
+
+
+def test_sentences_are_written_while_nobody_asks_and_wait_for_a_question(tmp_path: Path) -> None:
+    changes = DocumentChanges(tmp_path, [sys.executable, "-c", WRITES], unwritten=lambda: 7, quiet_seconds=0.2)
+    changes.give_way(True)
+    changes.start()
+    assert begun(tmp_path) == []
+    changes.give_way(False)
+    wait_until(lambda: changes.view().total == 9)
+    assert (changes.view().what, changes.view().stage) == ("contexts", "Writing contexts")
+    changes.give_way(True)
+    changes.give_way(False)
+    wait_until(lambda: (tmp_path / "told").exists() and (tmp_path / "told").read_text() == "wait\ngo on\n")
+    changes.submit("index")
+    wait_until(lambda: begun(tmp_path)[:3] == ["contexts", "index", "contexts"])
+    changes.close()
+
+
+def test_nothing_is_begun_if_every_sentence_is_written(tmp_path: Path) -> None:
+    asked = list[bool]()
+
+    def unwritten() -> int:
+        asked.append(True)
+        return 0
+
+    changes = DocumentChanges(tmp_path, [sys.executable, "-c", WRITES], unwritten=unwritten, quiet_seconds=0.01)
+    changes.start()
+    wait_until(lambda: len(asked) == 1)
+    changes.close()
+    assert begun(tmp_path) == []

@@ -1,14 +1,16 @@
 """Index or remove documents in a process of its own: `python -m local_rag.web.changes.change_process`.
 
-One line on standard input says what to do. Each line on standard output is an event: `progress` with stage, done and
-total, and at the end `done`, or `failed` with a sentence. SIGTERM stops it; what is finished is kept.
+One line on standard input says what to do; while sentences are written, `wait` and `go on` may follow it. Each line on
+standard output is an event: `progress` with stage, done and total, and at the end `done`, or `failed` with a sentence.
+SIGTERM stops it; what is finished is kept.
 """
 
 import json
 import os
 import signal
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from threading import Event
@@ -21,13 +23,15 @@ from local_rag.machine import give_way
 from local_rag.records import Progress
 from local_rag.serialization import from_plain
 
+WAIT, GO_ON = "wait", "go on"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """What to do with a library, and the id of the person who orders it.
 
-    `index` paths, or without any all that was indexed; `remove` paths; `erase` what the library holds orders for; or
-    `watch`.
+    `index` paths, or without any all that was indexed; `remove` paths; `erase` what the library holds orders for; write
+    `contexts`; or `watch`.
     """
 
     library: str
@@ -40,7 +44,27 @@ class Order:
         return json.dumps(asdict(self)).encode() + b"\n"
 
 
-def carry_out(order: Order, tell: Callable[..., None], parts: Parts, *, sealed: bool = True) -> None:
+class Turns:
+    """Whether sentences may be written, as the lines say that follow an order."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._may_write = Event()
+        self._may_write.set()
+        threading.Thread(target=self._follow, args=[lines], daemon=True).start()
+
+    def _follow(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            (self._may_write.clear if line.strip() == WAIT else self._may_write.set)()
+
+    def stop(self) -> bool:
+        """Wait for the turn; nothing ends the writing."""
+        self._may_write.wait()
+        return False
+
+
+def carry_out(
+    order: Order, tell: Callable[..., None], parts: Parts, *, lines: Iterable[str] = (), sealed: bool = True
+) -> None:
     """Do what an order says; raise LocalRagError if it cannot be done."""
 
     def on_progress(progress: Progress) -> None:
@@ -52,6 +76,9 @@ def carry_out(order: Order, tell: Callable[..., None], parts: Parts, *, sealed: 
             return
         if order.do == "erase":
             library.erase_ordered()
+            return
+        if order.do == "contexts":
+            library.write_contexts(stop=Turns(lines).stop, progress=on_progress)
             return
         library.index(order.paths, progress=on_progress)
         if order.do != "watch":
@@ -74,7 +101,7 @@ def main(parts: Parts = Parts(), *, sealed: bool = True) -> None:  # noqa: B008
 
     try:
         order: Order = from_plain(Order, json.loads(sys.stdin.readline()))
-        carry_out(order, tell, parts, sealed=sealed)
+        carry_out(order, tell, parts, lines=sys.stdin, sealed=sealed)
         tell("done")
     except LocalRagError as error:
         tell("failed", message=str(error))

@@ -14,13 +14,14 @@ from typing import Any
 
 from local_rag.display import STAGES
 from local_rag.errors import BusyError, LocalRagError
-from local_rag.web.changes.change_process import Order
+from local_rag.web.changes.change_process import GO_ON, WAIT, Order
 
 COMMAND = (sys.executable, "-P", "-m", "local_rag.web.changes.change_process")
 _MOST_WAITING = 20
 _STOP_SECONDS = 20.0
 _AGAIN_SECONDS = 20.0  # until an erasure is tried again, perhaps because another process writes
-_DONE = {"index": "Indexed.", "remove": "Removed.", "erase": "Erased."}
+_QUIET_SECONDS = 60.0  # without a question, until sentences are written
+_DONE = {"index": "Indexed.", "remove": "Removed.", "erase": "Erased.", "contexts": ""}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +48,22 @@ class DocumentChanges:
     """Carry out orders for one library until it is closed; `command` starts the process that does.
 
     An erasure is recorded in the library before it is ordered. It cannot be stopped, and is tried again until it is
-    done.
+    done. While nobody asks and no folder is watched, the sentences that are `unwritten` are written.
     """
 
     def __init__(
-        self, library: Path, command: Sequence[str] = COMMAND, erases_later: Callable[[], bool] = lambda: False
+        self,
+        library: Path,
+        command: Sequence[str] = COMMAND,
+        erases_later: Callable[[], bool] = lambda: False,
+        *,
+        unwritten: Callable[[], int] = lambda: 0,
+        quiet_seconds: float = _QUIET_SECONDS,
     ) -> None:
         self._library, self._command, self._erases_later = str(library), tuple(command), erases_later
+        self._unwritten, self._quiet_seconds = unwritten, quiet_seconds
+        self._answering, self._quiet_since = False, time.monotonic()
+        self._to_write = True  # whether there may be something to write
         self._changed = threading.Condition()
         self._orders = deque[Order]()
         self._running: Order | None = None
@@ -65,10 +75,26 @@ class DocumentChanges:
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
-        """Take up what was to be erased when the server ended."""
+        """Take up what was to be erased when the server ended, and write sentences while nobody asks."""
         with suppress(LocalRagError):
             if self._erases_later():
                 self.submit("erase")
+        with self._changed:
+            self._go_on()
+
+    def give_way(self, answering: bool) -> None:
+        """Let sentences wait while a question is answered."""
+        with self._changed:
+            self._answering, self._quiet_since = answering, time.monotonic()
+            if self._process and self._running and self._running.do == "contexts":
+                self._say(WAIT if answering else GO_ON)
+            self._changed.notify_all()
+
+    def _say(self, line: str) -> None:
+        if self._process and self._process.stdin:
+            with suppress(OSError, ValueError):  # it has ended
+                self._process.stdin.write(f"{line}\n".encode())
+                self._process.stdin.flush()
 
     def view(self, person: str = "", *, whole: bool = True) -> ChangeView:
         """Return what is being done; not the `whole` of it, but of what this person has ordered, without numbers."""
@@ -134,8 +160,8 @@ class DocumentChanges:
                 self._process.kill()
 
     def _go_on(self) -> None:
-        """Begin with what waits; it comes before watching, which is then taken up again."""
-        if self._view.what == "watch":
+        """Begin with what waits; it comes before watching and sentences, which are then taken up again."""
+        if self._view.what in {"watch", "contexts"}:
             self._interrupt()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="changes", daemon=True)
@@ -154,18 +180,34 @@ class DocumentChanges:
     def _next(self) -> Order | None:
         with self._changed:
             self._running = None
-            while not (self._orders or self._watchers or self._closed or self._is_due()):
-                self._changed.wait(_AGAIN_SECONDS if self._unerased else None)
+            while not (self._orders or self._watchers or self._closed or self._is_due() or self._writes_now()):
+                self._changed.wait(_AGAIN_SECONDS if self._unerased else self._until_quiet())
             if self._closed:
                 return None
             self._stopped = False
             if self._is_due() and not self._orders:
                 self._orders.append(Order(library=self._library, do="erase"))
-            order = self._orders.popleft() if self._orders else Order(library=self._library, do="watch")
-            self._running = order
-            kept = self._view.message if order.do == "watch" else ""
+            idle = Order(library=self._library, do="watch" if self._watchers else "contexts")
+            order = self._orders.popleft() if self._orders else idle
+            self._running, self._to_write = order, order.do != "contexts"
+            kept = self._view.message if order is idle else ""
             self._view, self._began = ChangeView(running=True, what=order.do, message=kept), time.monotonic()
             return order
+
+    def _until_quiet(self) -> float | None:
+        """Return for how long to wait until sentences may be written; None if there is nothing to write."""
+        if self._answering or not self._to_write:
+            return None
+        return max(0.0, self._quiet_since + self._quiet_seconds - time.monotonic())
+
+    def _writes_now(self) -> bool:
+        if self._until_quiet() != 0:
+            return False
+        with suppress(LocalRagError):
+            self._to_write = self._unwritten() > 0
+            return self._to_write
+        self._to_write = False
+        return False
 
     def _is_due(self) -> bool:
         return bool(self._unerased) and time.monotonic() >= self._again
@@ -187,7 +229,12 @@ class DocumentChanges:
             assert process.stdout is not None
             with suppress(OSError):
                 process.stdin.write(order.line())
-                process.stdin.close()
+                process.stdin.flush()
+                if order.do != "contexts":
+                    process.stdin.close()
+            with self._changed:
+                if order.do == "contexts" and self._answering:  # meanwhile
+                    self._say(WAIT)
             for line in process.stdout:
                 with suppress(ValueError, KeyError):  # something else has printed
                     message = self._take(json.loads(line)) or message
@@ -216,7 +263,9 @@ class DocumentChanges:
 
     def _end(self, order: Order, problem: str) -> None:
         with self._changed:
-            interrupted = self._stopped or self._closed or order.do == "watch"
+            interrupted = self._stopped or self._closed or order.do in {"watch", "contexts"}
+            if order.do == "contexts" and problem and (self._orders or self._watchers):  # it was interrupted for these
+                self._to_write = True
             if order.do == "erase":
                 self._unerased = f"Not erased yet, it is tried again: {problem}" if problem else ""
                 self._again = time.monotonic() + _AGAIN_SECONDS
