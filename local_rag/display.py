@@ -132,9 +132,6 @@ def answer_as_dict(answer: Answer, name: Name = display_path) -> dict[str, Any]:
         "seconds": round(answer.seconds, 3),
         "look_alikes": [passage_as_dict(passage, name) for passage in answer.look_alikes],
         "closest": [passage_as_dict(passage, name) for passage in answer.closest],
-        # Citations are found by code, so none is removed or changed; the fields stay for programs that read them.
-        "removed_citations": [],
-        "changed_citations": [],
         "support": [_json_value(support) for support in answer.support],
         "passages": [passage_as_dict(passage, name) for passage in answer.passages],
         "corrections": [_json_value(one) for one in answer.corrections],

@@ -228,7 +228,6 @@ def test_ask_json_tells_the_outcome_with_quotes_and_what_was_shown(
         assert quote["text"] in source["text"]
     assert [set(shown) for shown in answer["shown"]] == [{"citation", "text"}] * len(answer["read"])
     assert [shown["citation"] for shown in answer["shown"]] == [*range(1, len(answer["read"]) + 1)]
-    assert answer["removed_citations"] == answer["changed_citations"] == []
 
 
 @pytest.mark.slow
