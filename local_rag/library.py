@@ -28,7 +28,7 @@ from local_rag.indexing.added_texts import text_file, write_text
 from local_rag.indexing.changes import FileState, file_state
 from local_rag.indexing.fingerprint import require_compatible
 from local_rag.indexing.indexer import Indexer, IndexReport
-from local_rag.indexing.roots import roots_to_index
+from local_rag.indexing.roots import require_documents, roots_to_index
 from local_rag.indexing.sentence_writer import OpenVocabulary, plan_of
 from local_rag.indexing.workers import LocalWorkers, OpenEngine, Workers
 from local_rag.llama.generator import never
@@ -56,7 +56,7 @@ from local_rag.records import Answer, Progress, Shown, Written
 from local_rag.retrieval.filters import Sight
 from local_rag.retrieval.live_searcher import LiveSearcher
 from local_rag.settings import REMEMBERED, SettingFields, Settings, explicit_settings, index_settings, resolve_settings
-from local_rag.store.connect import remembered
+from local_rag.store.connect import is_library, remembered
 from local_rag.store.context_rows import count_unwritten
 from local_rag.store.counts import is_unfinished
 from local_rag.store.database import Store, StoredDocument
@@ -223,6 +223,10 @@ class Library(View):
         self, paths: Iterable[Path | str], again: Iterable[Path], progress: OnProgress, **how: bool
     ) -> IndexReport:
         """Bring the library up to date; paths to index `again` may have been removed."""
+        paths = list(paths)
+        if not is_library(self.folder):  # a mistyped first command leaves nothing behind
+            require_documents(paths)
+            find_for_index(self.settings)
         with locked_store(self.folder, create=True) as store:
             # Before the models, so a mistyped path is reported first.
             roots = roots_to_index(store, paths, self._parts.disk)

@@ -120,7 +120,8 @@ def _as_text(report: IndexReport, settings: Settings) -> str:
     written = report.contexts.get("by_model", 0) + report.contexts.get("dropped", 0)
     if report.contexts:
         line = f"Contexts: {', '.join(describe_contexts(report.contexts))}."
-        if prompt := report.tokens_evaluated + report.tokens_reused:
+        prompt = report.tokens_evaluated + report.tokens_reused
+        if written:
             rate = f"{written / report.writing_seconds:.2f} chunks/s"
             line += (
                 f" {written} written in {report.writing_seconds:.0f} s ({rate}); "

@@ -14,6 +14,7 @@ from local_rag.files import GONE, LOCAL_DISK, Disk, as_listed, is_utf8
 from local_rag.store.database import Store, StoredDocument
 
 _UNKNOWN = -1  # the device of a folder that the system did not let us look at
+_NOTHING_YET = "The library has no documents yet; name a folder: `local-rag index FOLDER`."
 
 
 class Places:
@@ -122,12 +123,30 @@ class Roots:
         return False
 
 
+def require_documents(paths: Iterable[Path | str]) -> None:
+    """Raise LibraryError if there are no paths, or one does not exist: what a new library is made of."""
+    paths = list(paths)
+    if not paths:
+        raise LibraryError(_NOTHING_YET)
+    for path in paths:
+        if not Path(path).expanduser().exists():
+            raise _missing(Path(path))
+
+
+def _missing(path: Path) -> LibraryError:
+    for scheme in ("https:", "http:"):
+        if scheme in path.parts:
+            address = f"{scheme}//{'/'.join(path.parts[path.parts.index(scheme) + 1 :])}"
+            return LibraryError(f"{address} is a web address; save its pages with `local-rag scrape {address}` first.")
+    return LibraryError(f"{path} does not exist; name a file or folder that does.")
+
+
 def roots_to_index(store: Store, paths: Iterable[Path | str], disk: Disk = LOCAL_DISK) -> list[Path]:
     """Return the roots to index: the given ones, which must exist or be known, or all known ones."""
     known = store.roots()
     roots = [as_listed(Path(path).expanduser().resolve(), disk) for path in paths]
     if not roots and not known:
-        raise LibraryError("The library has no documents yet; name a folder: `local-rag index FOLDER`.")
+        raise LibraryError(_NOTHING_YET)
     for path in roots:
         require_no_library(store, path)
         if not is_utf8(str(path)):
@@ -136,7 +155,7 @@ def roots_to_index(store: Store, paths: Iterable[Path | str], disk: Disk = LOCAL
     documents = [Path(document.path) for document in store.documents()] if missing else []
     for path in missing:
         if not any(document.is_relative_to(path) for document in documents):
-            raise LibraryError(f"{path} does not exist; name a file or folder that does.")
+            raise _missing(path)
     return roots or known
 
 

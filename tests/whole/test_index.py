@@ -371,3 +371,20 @@ def test_only_the_first_run_writes_sentences_unless_it_is_told_to(documents: Pat
     assert (again.writing_seconds, sum(again.contexts.values())) == (0.0, 0)
     rest = library.index(contexts=True)
     assert (rest.unwritten, sum(rest.contexts.values()) + written) == (0, rest.chunks)
+
+
+@pytest.mark.parametrize(
+    ("path", "error"),
+    [
+        ("no-such", "does not exist; name a file or folder that does"),
+        ("https://example.org/a/b", "https://example.org/a/b is a web address; save its pages with `local-rag scrape"),
+        (None, "has no documents yet; name a folder"),
+    ],
+)
+def test_a_mistyped_first_command_leaves_no_library_behind(
+    tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, path: str | None, error: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run("index", *([path] if path else []))
+    assert (done.exit_code, error in done.stderr) == (1, True)
+    assert not (tmp_path / ".local-rag").exists()
