@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, KeptConversation, KeptTurn, Turn
-from local_rag.records import Answer, Citation, Passage, Written
+from local_rag.records import Answer, Passage, Written
 from local_rag.store.history import History
 
 _GREETING = "Hello. Ask something that the documents may answer."
@@ -86,11 +86,6 @@ class Conversation:
     def id(self) -> str | None:
         """Return the id of the stored conversation, None before its first question."""
         return self._id
-
-    @property
-    def citations(self) -> tuple[Citation, ...]:
-        """Return the citations of the last answer."""
-        return self.last.citations if self.last else ()
 
     @property
     def passages(self) -> tuple[Passage, ...]:

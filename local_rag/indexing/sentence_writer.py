@@ -1,6 +1,7 @@
 """Have a model write the sentences that the stored chunks lack: plan them, hand them out, check and store each one.
 
-A sentence must hold nothing that its document does not say: code checks each one before it is stored.
+A sentence must hold nothing that its document does not say: code checks each one before it is stored, and leaves out
+the end of one from the clause on in which something is wrong. To write it again would give the same words.
 """
 
 import re
@@ -97,10 +98,10 @@ class SentenceWriter:
             with closing(self.workers.write_contexts(jobs, expected, note)) as results:
                 for result in results:
                     subject, asked = self._asked.pop(result.key)
-                    usable = checker.usable(result.text, subject)
-                    put_context(self.store, result.key, result.text if usable else "", "model" if usable else "dropped")
-                    self.written.sentences += usable
-                    self.written.dropped += not usable
+                    sentence = checker.supported(result.text, subject)
+                    put_context(self.store, result.key, sentence, "model" if sentence else "dropped")
+                    self.written.sentences += bool(sentence)
+                    self.written.dropped += not sentence
                     done += 1
                     now = time.monotonic()
                     self._longest = max(self._longest, now - asked)
@@ -151,6 +152,7 @@ def _progress(done: int, total: int, detail: str) -> Progress:
 
 _FEWEST_WORDS = 5
 _COPIED_WORDS = 10  # in a row: so many are copied from the chunk, not written
+_CLAUSE_END = re.compile(r"[,;:](?=\s)|\s(?=(?:and|or|with|including|for|in)\s)")
 
 
 def usable_sentence(sentence: str, subject: Subject, document: Source) -> bool:
@@ -178,6 +180,11 @@ class Checker:
     def __init__(self, document_text: Callable[[int], str]) -> None:
         self._source = lru_cache(maxsize=8)(lambda document: Source(document_text(document)))
 
-    def usable(self, sentence: str, subject: Subject) -> bool:
-        """Say whether a sentence may be stored."""
-        return bool(sentence) and usable_sentence(sentence, subject, self._source(subject.document_id))
+    def supported(self, sentence: str, subject: Subject) -> str:
+        """Return what of a sentence may be stored: all of it, its part before something wrong, or nothing."""
+        document = self._source(subject.document_id)
+        wrong = missing_facts("", sentence, [document, Source(subject.title)])
+        if wrong:
+            ends = [end.start() for end in _CLAUSE_END.finditer(sentence, 0, max(0, sentence.find(wrong[0].text)))]
+            sentence = f"{sentence[: ends[-1]]}." if ends else ""
+        return sentence if sentence and usable_sentence(sentence, subject, document) else ""

@@ -175,6 +175,14 @@ def test_a_bad_sentence_is_dropped_and_counted_and_not_asked_for_again(forms: Pa
     assert (again.contexts, again.published, generator.prompts) == ({}, False, [])
 
 
+def test_a_sentence_ends_before_the_clause_that_its_document_does_not_support(forms: Path) -> None:
+    index(forms, reply=lambda _prompt: " lists how often somebody comes to check the lifts, as Mortimer & Sons ask.")
+    written = {sentence for some in said().values() for _, sentence in some}
+    assert {sentence.partition(" lists ")[2] for sentence in written} == {
+        "how often somebody comes to check the lifts."
+    }
+
+
 def test_the_time_ends_the_writing_and_the_next_run_goes_on(forms: Path) -> None:
     one, _ = index(forms, context_minutes=1e-9)
     assert "by_model" not in one.contexts

@@ -71,6 +71,7 @@ class DocumentChanges:
         self._view, self._began = ChangeView(), 0.0
         self._watchers = set[str]()  # the people who want changes to be indexed
         self._unerased, self._again = "", 0.0  # why an erasure has failed, and when it is tried again
+        self._watch_after = 0.0  # watching has failed: perhaps another process writes
         self._stopped = self._closed = False
         self._thread: threading.Thread | None = None
 
@@ -180,8 +181,9 @@ class DocumentChanges:
     def _next(self) -> Order | None:
         with self._changed:
             self._running = None
-            while not (self._orders or self._watchers or self._closed or self._is_due() or self._writes_now()):
-                self._changed.wait(_AGAIN_SECONDS if self._unerased else self._until_quiet())
+            while not (self._orders or self._watches_now() or self._closed or self._is_due() or self._writes_now()):
+                waits = self._unerased or self._watchers
+                self._changed.wait(_AGAIN_SECONDS if waits else self._until_quiet())
             if self._closed:
                 return None
             self._stopped = False
@@ -196,7 +198,7 @@ class DocumentChanges:
 
     def _until_quiet(self) -> float | None:
         """Return for how long to wait until sentences may be written; None if there is nothing to write."""
-        if self._answering or not self._to_write:
+        if self._answering or not self._to_write or self._watchers:
             return None
         return max(0.0, self._quiet_since + self._quiet_seconds - time.monotonic())
 
@@ -208,6 +210,9 @@ class DocumentChanges:
             return self._to_write
         self._to_write = False
         return False
+
+    def _watches_now(self) -> bool:
+        return bool(self._watchers) and time.monotonic() >= self._watch_after
 
     def _is_due(self) -> bool:
         return bool(self._unerased) and time.monotonic() >= self._again
@@ -264,6 +269,8 @@ class DocumentChanges:
     def _end(self, order: Order, problem: str) -> None:
         with self._changed:
             interrupted = self._stopped or self._closed or order.do in {"watch", "contexts"}
+            if order.do == "watch" and problem and not (self._orders or self._stopped):
+                self._watch_after = time.monotonic() + _AGAIN_SECONDS
             if order.do == "contexts" and problem and (self._orders or self._watchers):  # it was interrupted for these
                 self._to_write = True
             if order.do == "erase":
