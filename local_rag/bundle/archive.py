@@ -204,6 +204,9 @@ def wrong_field(manifest: Any) -> str:
     interpreter = manifest["platform"].get("interpreter")
     if interpreter is not None and (interpreter not in paths or not interpreter.startswith("python/")):
         return "platform.interpreter"
+    committed = manifest.get("committed", 0)  # bundles of before had none
+    if type(committed) is not int or not 0 <= committed < 2**33:
+        return "committed"
     library = manifest.get("library")
     if library is not None and (not isinstance(library, dict) or _wrong(library, {"name": _WORD}, "library")):
         return "library"

@@ -233,6 +233,7 @@ def make_manifest(contents: BundleContents) -> dict[str, Any]:
         "id": plan.bundle_id(version("local-rag"), contents.items),
         "version": version("local-rag"),
         "commit": wheels.commit(),
+        "committed": wheels.committed(),
         "profile": packing.profile,
         "platform": {
             "system": platform.system(),

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -53,10 +54,12 @@ def install(
     step: Step = lambda _text: None,
     free: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
     self_test: bool = True,
+    take_older: Callable[[str], bool] = lambda _question: False,
 ) -> dict[str, Any]:
     """Check and unpack a bundle beside the installed versions, test it, and switch to it; return the receipt.
 
-    If this bundle is already installed and nothing differs from its manifest, its version stays as it is.
+    If this bundle is already installed and nothing differs from its manifest, its version stays as it is. A bundle that
+    is older than the version in use is only installed if `take_older` says so.
     """
     tested: dict[str, Any] | None = None
     with _prefix(prefix):
@@ -65,7 +68,12 @@ def install(
         unpacking = _Unpacking(prefix, versions / _STAGING, step, free)
         try:
             step("checking and unpacking the bundle")
-            checked = verify.check(folder, key, require_signature, begin=unpacking.begin)
+
+            def begin(manifest: dict[str, Any]) -> Callable[[dict[str, Any], Iterator[bytes]], None]:
+                _refuse_older(manifest, prefix, take_older)
+                return unpacking.begin(manifest)
+
+            checked = verify.check(folder, key, require_signature, begin=begin)
             if not checked["ok"]:
                 raise BundleError(checked["kind"], verify.as_text(checked).replace("\n", "; "))
             manifest = checked["manifest"]
@@ -95,6 +103,32 @@ def _prefix(prefix: Path) -> Iterator[None]:
         finally:
             if made and not any(path.is_file() and path.name != ".lock" for path in prefix.rglob("*")):
                 shutil.rmtree(prefix)
+
+
+def _refuse_older(manifest: dict[str, Any], prefix: Path, take_older: Callable[[str], bool]) -> None:
+    """Raise BundleError if a bundle is older than the version in use and nobody wants that.
+
+    An old bundle is signed as well as a new one, so who carries it could bring back faults that were mended since.
+    """
+    try:
+        installed = json.loads((prefix / "versions" / layout.current(prefix) / layout.MANIFEST).read_text())
+        if _age(manifest) >= _age(installed):
+            return
+    except (OSError, ValueError, KeyError, TypeError):  # nothing is installed, or it is damaged
+        return
+    text = f"The bundle holds {_named(manifest)}, which is older than the installed {_named(installed)}"
+    if not take_older(text):
+        raise BundleError("older", f"{text}; give --yes to install it all the same.")
+
+
+def _age(manifest: dict[str, Any]) -> tuple[Any, int]:
+    return verify.numbers(manifest["version"]), int(manifest.get("committed", 0))
+
+
+def _named(manifest: dict[str, Any]) -> str:
+    committed = manifest.get("committed", 0)
+    day = time.strftime("%Y-%m-%d", time.gmtime(committed)) if committed else "an unknown day"
+    return f"{manifest['version']} of {day}"
 
 
 class _Unpacking:
@@ -321,6 +355,7 @@ def main() -> int:
     parser.add_argument("--prefix", type=Path, default=Path(data) / "local-rag", help="folder to install into")
     parser.add_argument("--key", type=Path, help="file with the public key that must have signed the bundle")
     parser.add_argument("--require-signature", action="store_true", help="reject an unsigned bundle")
+    parser.add_argument("--yes", action="store_true", help="install a bundle that is older than the installed version")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
     if given.key and not given.key.is_file():
@@ -330,9 +365,22 @@ def main() -> int:
     def tell(text: str) -> None:
         print(f"{text} ...", file=sys.stderr)
 
+    def take_older(text: str) -> bool:
+        if given.yes or given.json or not sys.stdin.isatty():
+            return bool(given.yes)
+        print(f"{text}. Install it all the same? [y/N] ", end="", file=sys.stderr, flush=True)
+        return sys.stdin.readline().strip().lower() in ("y", "yes")
+
     try:
         folder = Path(__file__).resolve().parent
-        receipt = install(folder, prefix, key=given.key, require_signature=given.require_signature, step=tell)
+        receipt = install(
+            folder,
+            prefix,
+            key=given.key,
+            require_signature=given.require_signature,
+            step=tell,
+            take_older=take_older,
+        )
     except BundleError as error:
         kind, message = error.kind, str(error)
     except OSError as error:

@@ -332,19 +332,24 @@ def macos_version(paths: Iterable[Path]) -> str:
 
 def commit() -> str:
     """Return the commit of the checkout, with `-changed` if tracked files differ from it; empty without one."""
+    head, changed = _git("rev-parse", "HEAD"), _git("status", "--porcelain", "--untracked-files=no")
+    return head + ("-changed" if changed else "") if head and changed is not None else ""
+
+
+def committed() -> int:
+    """Return when the commit of the checkout was made, in seconds since 1970; 0 without a checkout."""
+    return int(_git("show", "--no-patch", "--format=%ct", "HEAD") or 0)
+
+
+def _git(*arguments: str) -> str | None:
+    """Return what git says of the checkout, None without one."""
     if not (_CHECKOUT / "pyproject.toml").is_file():
-        return ""
-    answers = []
-    for arguments in (["rev-parse", "HEAD"], ["status", "--porcelain", "--untracked-files=no"]):
-        command = ["git", "-C", str(_CHECKOUT), *arguments]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except OSError:
-            return ""
-        if done.returncode:
-            return ""
-        answers.append(done.stdout.strip())
-    return answers[0] + ("-changed" if answers[1] else "")
+        return None
+    try:
+        done = subprocess.run(["git", "-C", str(_CHECKOUT), *arguments], capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return None if done.returncode else done.stdout.strip()
 
 
 def zig_compiler(glibc: str, folder: Path) -> dict[str, str]:

@@ -139,6 +139,39 @@ def test_killed_at_any_step_the_old_version_runs_and_the_next_install_cleans_up(
         assert not prefix.exists()
 
 
+def test_an_older_bundle_is_installed_only_if_that_is_wanted(new: Path, tmp_path: Path, prefix: Path) -> None:
+    old = make_bundle(tmp_path / "older" / "bundle", "1.0", committed=1_700_000_000)
+    assert run_installer(new, prefix).returncode == 0
+    done = run_installer(old, prefix, "--json")
+    assert (done.returncode, json.loads(done.stdout)["kind"]) == (1, "older")
+    assert "holds 1.0 of 2023-11-14, which is older than the installed 2.0 of an unknown day; give --yes" in done.stderr
+    assert started(prefix) == "2.0"
+    assert [path.name for path in (prefix / "versions").iterdir()] == [(prefix / "current").resolve().name]
+
+    for typed, version in ((b"\n", "2.0"), (b"y\n", "1.0")):
+        terminal, stdin = os.openpty()
+        os.write(terminal, typed)
+        done = run_installer(old, prefix, stdin=stdin)
+        assert "Install it all the same? [y/N]" in done.stderr
+        assert (done.returncode, started(prefix)) == (int(version == "2.0"), version)
+    assert run_installer(new, prefix).returncode == 0
+    assert run_installer(old, prefix, "--yes").returncode == 0
+    assert started(prefix) == "1.0"
+
+
+def test_of_one_version_the_bundle_of_an_older_commit_is_older(tmp_path: Path, prefix: Path) -> None:
+    first, second, undated = (
+        make_bundle(tmp_path / str(number) / "bundle", model=b"GGUF %d" % number, **committed)
+        for number, committed in enumerate(({"committed": 1_000_000_000}, {"committed": 1_100_000_000}, {}))
+    )
+    install(first, prefix)
+    install(second, prefix)
+    install(second, prefix)
+    for older in (first, undated):
+        with pytest.raises(BundleError, match=r"older than the installed 1\.0 of 2004-11-09"):
+            install(older, prefix)
+
+
 def test_a_version_that_fails_its_test_is_not_used(old: Path, tmp_path: Path, prefix: Path) -> None:
     install(old, prefix)
     told = '{"ok": false, "problem": "faiss uses instructions that this processor does not have"}'

@@ -223,6 +223,7 @@ def test_the_previous_version_survives_when_installing_it_again_fails(tmp_path: 
         install(
             make_bundle(tmp_path / "same" / "bundle", "1.0", tested='{"ok": false, "problem": "short of memory"}'),
             prefix,
+            take_older=lambda _: True,
         )
     assert started(prefix) == "2.0"
     assert installed.rollback(prefix)["current"].startswith("1.0")

@@ -119,11 +119,13 @@ def make_bundle(
     return folder
 
 
-def run_installer(bundle: Path, prefix: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run_installer(
+    bundle: Path, prefix: Path, *arguments: str, stdin: int = subprocess.DEVNULL, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Install as a user does, with what a bare machine has in its PATH."""
     command = ["sh", str(bundle / "install.sh"), "--prefix", str(prefix), *arguments]
     variables = {"PATH": "/usr/bin:/bin", "HOME": str(bundle.parent), "LOCAL_RAG_PYTHON": sys.executable, **environment}
-    return subprocess.run(command, capture_output=True, text=True, env=variables, check=False)
+    return subprocess.run(command, capture_output=True, text=True, env=variables, stdin=stdin, check=False)
 
 
 def started(prefix: Path) -> str:
