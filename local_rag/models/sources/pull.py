@@ -223,9 +223,10 @@ def _take(path: Path, file: ModelFile, entry: ModelEntry, models_directory: Path
     taken = partial / file.sha256
     taken.unlink(missing_ok=True)
     try:
-        if not _is_ones_own(path):
-            raise PermissionError
         os.link(path.resolve(), taken)  # on the same disk: no second copy, and the original may be deleted
+        if not _is_ones_own(taken):  # asked of what was linked, since the name may stand for another file by now
+            taken.unlink()
+            raise PermissionError
     except OSError:
         _require_space(entry, file.bytes, partial)
         shutil.copyfile(path, taken)
