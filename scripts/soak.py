@@ -4,6 +4,7 @@ Every `local-rag` command is a process of its own. Embeddings and contexts are f
 are real. `Model` says which documents a user may expect in the library after `index`.
 """
 
+import io
 import json
 import os
 import random
@@ -25,10 +26,18 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from local_rag import Library  # noqa: E402  found only after the line above
+from local_rag.asking import AskOptions, Filters  # noqa: E402
+from local_rag.files import uploads_folder  # noqa: E402
 from local_rag.index.generations import Generations  # noqa: E402
 from local_rag.models.registry import resolve  # noqa: E402
+from local_rag.records import Answer, Citation  # noqa: E402
 from local_rag.store.database import Store  # noqa: E402
+from local_rag.store.history import History  # noqa: E402
+from local_rag.store.people_file import list_people, with_uploads  # noqa: E402
+from local_rag.web.changes import uploads  # noqa: E402
 from tests.fakes import EMBEDS_QUICKLY  # noqa: E402
+
+uploads._FREE = 0  # the disk of the library is small
 
 OUTPUT = ROOT / "docs" / "measurements" / "reliability-soak.json"
 _UNREADABLE = "\x00\x01"
@@ -146,6 +155,7 @@ class Soak:
         self.other = folder / "embedder"
         shutil.copytree(resolve("all-minilm-l6-v2", "embed").path, self.other, copy_function=os.symlink)
         self.settings = ["--profile", "tiny", "--context", "headings"]
+        self.people: dict[str, list[Path]] = {}  # the folders that each may see
         self.done: Counter[str] = Counter()
         self._index(self.here, self.stick)
 
@@ -161,7 +171,8 @@ class Soak:
             self.add: 4, self.edit: 4, self.delete: 3, self.move: 3, self.spoil: 1, self.unmount: 2, self.mount: 2,
             self.rescue: 2, self.index: 8, self.kill: 4, self.clean: 2, self.repair: 1, self.remove: 2, self.name: 1,
             self.change_settings: 2, self.change_model: 1, self.hide: 2, self.attach: 3, self.detach: 2, self.save: 2,
-            self.set_clock: 2, self.swap: 2, self.watch: 1, self.kill_erasing: 1,
+            self.set_clock: 2, self.swap: 2, self.watch: 1, self.kill_erasing: 1, self.admit: 2, self.upload: 2,
+            self.ask_file: 3,
         }  # fmt: skip
         if self.disk in self.mounts:
             commands[self.fill] = 1
@@ -316,6 +327,72 @@ class Soak:
         self._check()
         self._check_erased(path, text)
         return f"erase {path.name}, killed after {after:.1f} s"
+
+    def admit(self) -> str:
+        """Add a person with limits, or remove one."""
+        if len(self.people) > 2 or (self.people and self.choose.random() < 0.3):  # noqa: PLR2004
+            name = self.choose.choice(sorted(self.people))
+            self._run("people", "remove", name)
+            del self.people[name]
+            return f"remove {name}"
+        self.number += 1
+        name, role = f"person-{self.number}", self.choose.choice(["reader", "editor"])
+        folders = self.choose.sample(
+            [self.here, self.stick, self.here / "deep", self.drive], self.choose.choice([1, 2])
+        )
+        limits = [text for folder in folders for text in ("--in", f"{folder}/**")]
+        self._run("people", "add", name, "--role", role, *limits)
+        self.people[name] = folders
+        return f"add the {role} {name} of {' and '.join(folder.name for folder in folders)}, {self._index()}"
+
+    def upload(self) -> str:
+        """Add a file as a person with limits does on the page, now and then after an upload that was killed."""
+        folder = uploads_folder(self.library)
+        if people := [one for one in list_people(self.library) if one.may("editor")]:
+            person = self.choose.choice(people)
+            folder = uploads.folder_of(self.library, person)
+            self.people[person.name] = [*dict.fromkeys([*self.people[person.name], folder])]
+        text = self._text()
+        path, _ = uploads.add_file(folder, f"{self.number}.txt", io.BytesIO(text.encode()))
+        if self.choose.random() < 0.3:  # noqa: PLR2004
+            left = folder / f".{self.number:016x}.part"
+            left.write_text(text)
+            os.utime(left, (0, 0))
+            uploads.clear_uploads(self.library)
+            if left.exists():
+                raise DifferenceError(f"{left} was left by an upload that was killed, and stays")
+        return f"upload {path.name}: {self._index(uploads_folder(self.library))}"
+
+    def ask_file(self) -> str:
+        """Keep a file of questions about a document, with its name in their filter and an answer that quotes it."""
+        if not self.model.documents:
+            return "ask nothing"
+        path, text = self.choose.choice(sorted(self.model.documents.items()))
+        word = text.split(" tells of ")[1].split(maxsplit=1)[0]
+        with Library(self.library, parts=EMBEDS_QUICKLY) as library:
+            passage = next(one for one in library.search(word, top=1000) if Path(one.path) == path)
+        question = f"What does the note on {word} tell?"
+        answer = Answer(question, passage.text, "answered", citations=(Citation(1, passage),), read=(passage,))
+        with closing(History(self.library)) as history:
+            options = AskOptions(filters=Filters(within=(str(path),)))
+            identifier = history.begin_list(f"questions of {word}.csv", [question, "What is a harbour?"], options)
+            history.add(identifier, answer, epoch=history.epoch(), opens=True)
+        return f"ask a file of questions about {path.name}"
+
+    def _check_people(self) -> None:
+        """Compare what each person sees with the documents of the person's folders."""
+        with Library(self.library, parts=EMBEDS_QUICKLY) as library:
+            for person in list_people(self.library):
+                view = library.seen_by(with_uploads(person, self.library).limits)
+                folders = self.people[person.name]
+                wanted = {path for path in self.model.documents if any(_is_below(path, one) for one in folders)}
+                if (seen := {Path(one.path) for one in view.documents()}) != wanted:
+                    raise DifferenceError(f"{person.name} sees {sorted(seen ^ wanted)} or does not see it")
+                if view.status().documents != len(wanted):
+                    raise DifferenceError(f"{person.name} is told another number of documents")
+                found = {Path(passage.path) for passage in view.search("harbour", top=1000)} if wanted else set()
+                if not found <= wanted:
+                    raise DifferenceError(f"{person.name} finds {sorted(found - wanted)}")
 
     def _check_erased(self, path: Path, text: str) -> None:
         if text in self.model.documents.values():
@@ -517,6 +594,7 @@ class Soak:
         if live is None or live.damage() or set(live.chunk_ids()) != chunks:
             raise DifferenceError("the chunks of the live index are not those of the documents")
         self._check_searches()
+        self._check_people()
 
     def _check_searches(self) -> None:
         for path, text in self.choose.sample(sorted(self.model.documents.items()), min(2, len(self.model.documents))):
