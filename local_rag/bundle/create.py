@@ -258,7 +258,7 @@ def make_manifest(contents: BundleContents) -> dict[str, Any]:
 def _flags_used() -> list[str]:
     """Return the processor features that the installed llama.cpp was built for."""
     printed, _ = run_probe()
-    used = set(re.findall(r"(\w+) = 1", printed))
+    used = set(re.findall(r"(?<!\w)(\w++) = 1", printed))
     return sorted(flag for feature, flag in _FEATURES.items() if feature in used)
 
 

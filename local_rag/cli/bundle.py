@@ -31,7 +31,7 @@ class PartSize(click.ParamType):  # type: ignore[type-arg]
         """Return the size in bytes."""
         if isinstance(value, int):
             return value
-        found = re.fullmatch(r"\s*(\d{1,12})\s*([KMG]?)(?:i?B)?\s*", value, re.IGNORECASE)
+        found = re.fullmatch(r"\s*+(\d{1,12})\s*+([KMG]?)(?:i?B)?\s*+", value, re.IGNORECASE)
         size = int(found[1]) * _UNITS[found[2].upper()] if found else 0
         if not _SMALLEST_PART <= size <= _LARGEST_PART:
             self.fail(f"{value!r} is not a size between 64K and 3900M.", param, ctx)

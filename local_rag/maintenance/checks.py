@@ -91,7 +91,7 @@ def check_llama(
     """Compare the features that llama.cpp was built for with those of the processor."""
     if problem:
         return CheckResult("llama.cpp", "failed", problem, REBUILD)
-    used = re.findall(r"(\w+) = 1", printed)
+    used = re.findall(r"(?<!\w)(\w++) = 1", printed)
     unused = [name for name, flag in _FEATURES.items() if flag in flags and name not in used]
     message = f"llama-cpp-python {build} with {' '.join(used)}; {processor}"
     if unused:

@@ -115,10 +115,12 @@ _RULES: tuple[tuple[FindKind, bool, tuple[str, ...]], ...] = (
     ("list", False, _LIST_PLACES),
 )
 
+# A quotation ends: a sign that only begins one must not be looked for to the end of a text, once for each such sign.
 _QUOTED_TEXT = (
-    r"\"([^\"]+)\"|\u201c([^\u201d\"]+)[\u201d\"]|\u201e([^\u201c\u201d\"]+)[\u201c\u201d\"]|\u00ab([^\u00bb]+)\u00bb"
-    r"|\u00bb([^\u00ab]+)\u00ab|\u300c([^\u300d]+)\u300d|\u300e([^\u300f]+)\u300f"
-    r"|\u201a([^\u2018\u2019]+)[\u2018\u2019](?!\w)|(?<!\w)['\u2018]([^'\u2019]+)['\u2019](?!\w)"
+    r"\"([^\"]{1,500}+)\"|\u201c([^\u201d\"]{1,500}+)[\u201d\"]|\u201e([^\u201c\u201d\"]{1,500}+)[\u201c\u201d\"]"
+    r"|\u00ab([^\u00bb]{1,500}+)\u00bb|\u00bb([^\u00ab]{1,500}+)\u00ab"
+    r"|\u300c([^\u300d]{1,500}+)\u300d|\u300e([^\u300f]{1,500}+)\u300f"
+    r"|\u201a([^\u2018\u2019]{1,500}+)[\u2018\u2019](?!\w)|(?<!\w)['\u2018]([^'\u2019]{1,500}+)['\u2019](?!\w)"
 )
 _QUOTED = re.compile(_QUOTED_TEXT)
 # What is asked for are documents by their names alone. Any noun may be that of a folder.
@@ -150,7 +152,7 @@ _NAMES: tuple[tuple[FindKind, tuple[str, ...]], ...] = (
 # Operators of other programs: -word, NOT word, title:word, word*, +word, word~2, NEAR/3.
 _OPERATOR = re.compile(
     rf"(?P<quoted>{_QUOTED_TEXT})"
-    r"|(?P<not>(?:(?<=\s)(?:AND\s+)?NOT\s+|(?<=\s)[-!](?=[^\W\d_]|[\"\u201c]))(?P<unwanted>\"[^\"]+\"|\S+))"
+    r"|(?P<not>(?:(?<=\s)(?:AND\s+)?NOT\s+|(?<=\s)[-!](?=[^\W\d_]|[\"\u201c]))(?P<unwanted>\"[^\"]{1,500}+\"|\S+))"
     r"|(?P<field>(?<!\S)-?(?:(?P<said>title|intitle|subject|content|body|text)|path|file|filename|filetype|type|ext|in|folder"
     r"|tags?|author|date|after|before|since|site|inurl|from|to):(?P<value>[^\s:/]\S*))"
     r"|(?P<wild>(?<!\S)(?:[^\W\d_]{2,}\*+\w*|\*+[^\W\d_]{2,}\*?)(?!\S))"

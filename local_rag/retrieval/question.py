@@ -24,10 +24,10 @@ _ASKS = (
     rf"\b(?:which|what)\s+{_DOCUMENT}\b"  # which manual belongs to ...
     rf"|\b(?:which|what|all|any|the)\s+of\s+(?:the|our|my|these|those)\s+{_DOCUMENT}\b"
     rf"|\bwhat\s+(?:does|do|did)\s+(?:this|that|the|these|those)\s+{_DOCUMENT}\b.*"
-    r"\b(?:cover|deal\s+with|describe|contain|discuss|treat|explain)s?\s*\??\s*$"
+    r"\b(?:cover|deal\s+with|describe|contain|discuss|treat|explain)s?\s*+\??\s*+$"
     rf"|^\W*(?:tell|say|write|explain)\b.*\babout\s+(?:this|that|the|these|those)\s+{_DOCUMENT}\b"
     r"|\bwhat(?:'s|\s+is|\s+are|\s+stands)?\s+(?:\w+\s+)?in\s+(?:here|(?:this|the|my|our)\s+(?:library|folder|archive))\b"
-    rf"|\b(?:this|that|the|these|those|it|each|every)\b.*\babout\s*\??\s*$"  # what is the report on ... about?
+    rf"|\b(?:this|that|the|these|those|it|each|every)\b.*\babout\s*+\??\s*+$"  # what is the report on ... about?
     r"|\b(?:sum|summ?ing)\s+up\b|\bsumm?ari[sz]\w*|\bsummary\b|\b(?:overview|outline|gist)\s+of\b"
     rf"|\b(?:is|are)\s+there{_FEW}\s+{_DOCUMENT}\b|\bdo\s+(?:we|you|i)\s+have{_FEW}\s+{_DOCUMENT}\b"
     rf"|\b(?:list|show|find|name|give)\b{_FEW}\s+{_DOCUMENT}\s+(?:on|about|that|which|of|for|from|with|dealing|covering)\b"

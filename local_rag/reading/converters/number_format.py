@@ -130,7 +130,7 @@ class _Usual(NamedTuple):
         return f"{self.before}{whole}{self.point}{decimals[:kept]}{self.after}"
 
 
-_USUAL = re.compile(r"([ %]*)(#*(?:,[#0]+)*?[#0]*)(\.?)(0*)(#*)(,*)([ %]*)")
+_USUAL = re.compile(r"([ %]*+)((?:[#0]++|,(?=[#0]))*+)(\.?+)(0*+)(#*+)(,*+)([ %]*+)")
 
 
 @lru_cache(maxsize=1000)

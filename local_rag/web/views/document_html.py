@@ -41,7 +41,7 @@ _DEEPEST_HEADING = 6
 _LENGTH_KEPT = str.maketrans({"\r": " ", "\0": "\ufffd"})  # as the parser reads them, with every offset unchanged
 _WORD = re.compile(r"\w")
 _RUN = re.compile(r"\s+|\S+")
-_ADDRESS = re.compile(r"\W*?\](\((?:[^()\n]|\([^()\n]*\))*\))")
+_ADDRESS = re.compile(r"\W{0,100}?\](\((?:[^()\n]++|\([^()\n]*+\))*+\))")
 _ITEM = re.compile(r"\s*(?:\(?\d{1,3}[.)]|[-*+\u2022\u00b7\u2013])\s")
 _LAID_OUT = re.compile(r"\t|\S\s{2,}\S")  # columns, or code: such lines stay as they are
 _RECORD = re.compile(r"(?:Row \d{1,9}|Columns):(?= )")
