@@ -160,10 +160,9 @@ def test_an_older_bundle_is_installed_only_if_that_is_wanted(new: Path, tmp_path
 
 
 def test_of_one_version_the_bundle_of_an_older_commit_is_older(tmp_path: Path, prefix: Path) -> None:
-    first, second, undated = (
-        make_bundle(tmp_path / str(number) / "bundle", model=b"GGUF %d" % number, **committed)
-        for number, committed in enumerate(({"committed": 1_000_000_000}, {"committed": 1_100_000_000}, {}))
-    )
+    first = make_bundle(tmp_path / "1" / "bundle", model=b"GGUF 1", committed=1_000_000_000)
+    second = make_bundle(tmp_path / "2" / "bundle", model=b"GGUF 2", committed=1_100_000_000)
+    undated = make_bundle(tmp_path / "3" / "bundle", model=b"GGUF 3")
     install(first, prefix)
     install(second, prefix)
     install(second, prefix)

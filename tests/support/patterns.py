@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, cast
 
 import local_rag
 
@@ -46,10 +46,10 @@ def used_patterns() -> tuple[list[Used], set[str]]:
         tree = ast.parse(Path(str(module.__file__)).read_text(encoding="utf-8"))
         for node, function, ways in _uses(tree, module):
             if isinstance(node, ast.Call):  # re.METHOD(pattern, ...)
-                pattern = _evaluated(node, module)
-                if pattern is not None and (pattern.pattern, pattern.flags) not in named:
-                    inline.append(Used(pattern, f"{_short(module)}.{function}", ways))
-                elif pattern is None and function:
+                written = _evaluated(node, module)
+                if written is not None and (written.pattern, written.flags) not in named:
+                    inline.append(Used(written, f"{_short(module)}.{function}", ways))
+                elif written is None and function:
                     made.add(f"{_short(module)}.{function}")
             else:
                 for pattern in _patterns_in(_value(node, module)):
@@ -88,24 +88,30 @@ def _uses(tree: ast.AST, module: ModuleType, function: str = "") -> Iterator[tup
         inner = function
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             inner = f"{function}.{node.name}".strip(".")
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
-            method, target = node.func.attr, node.func.value
-            if isinstance(target, ast.Name) and target.id == "re":
-                yield node, inner, _ways(method, node.args[1 : 3 if method in {"sub", "subn"} else 2], module)
-                target = None
-            elif isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
-                yield target, inner, _ways(method, node.args, module)
-                target = None
-            if target is None:
-                for argument in [*node.args, *(word.value for word in node.keywords)]:
-                    yield from _uses(ast.Expr(argument), module, inner)
-                continue
+        if (used := _call(node, module)) is not None:
+            assert isinstance(node, ast.Call)
+            yield used[0], inner, used[1]
+            for argument in [*node.args, *(word.value for word in node.keywords)]:
+                yield from _uses(ast.Expr(argument), module, inner)
+            continue
         if isinstance(node, ast.Attribute) and node.attr in _METHODS and isinstance(node.value, ast.Name):
             yield node.value, inner, _ways(node.attr, [], module)  # map(_PATTERN.match, lines)
             continue
         if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
             yield node, inner, _ways("", [], module)
         yield from _uses(node, module, inner)
+
+
+def _call(node: ast.AST, module: ModuleType) -> tuple[ast.expr, Ways] | None:
+    """Return the call of a function of `re`, or the pattern whose method is called, with the ways of this use."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS):
+        return None
+    method, target = node.func.attr, node.func.value
+    if isinstance(target, ast.Name) and target.id == "re":
+        return node, _ways(method, node.args[1 : 3 if method in {"sub", "subn"} else 2], module)
+    if isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
+        return target, _ways(method, node.args, module)
+    return None
 
 
 def _ways(method: str, arguments: list[ast.expr], module: ModuleType) -> Ways:
@@ -153,4 +159,7 @@ def _evaluated(node: ast.Call, module: ModuleType) -> re.Pattern[Any] | None:
     at = {"sub": 4, "subn": 4, "split": 3, "compile": 1}.get(node.func.attr, 2)
     flags = [word.value for word in node.keywords if word.arg == "flags"] + node.args[at : at + 1]
     text, *given = (_constant(part, module) for part in (node.args[0], *flags))
-    return re.compile(text, *given) if isinstance(text, (str, bytes)) and None not in given else None
+    if None in given or not isinstance(text, (str, bytes)):
+        return None
+    kinds = [kind for kind in given if isinstance(kind, int)]
+    return re.compile(cast(Any, text), *kinds)
