@@ -33,7 +33,7 @@ from local_rag.models.registry import resolve  # noqa: E402
 from local_rag.records import Answer, Citation  # noqa: E402
 from local_rag.store.database import Store  # noqa: E402
 from local_rag.store.history import History  # noqa: E402
-from local_rag.store.people_file import list_people, with_uploads  # noqa: E402
+from local_rag.store.people_file import People, list_people  # noqa: E402
 from local_rag.web.changes import uploads  # noqa: E402
 from tests.fakes import EMBEDS_QUICKLY  # noqa: E402
 
@@ -382,8 +382,8 @@ class Soak:
     def _check_people(self) -> None:
         """Compare what each person sees with the documents of the person's folders."""
         with Library(self.library, parts=EMBEDS_QUICKLY) as library:
-            for person in list_people(self.library):
-                view = library.seen_by(with_uploads(person, self.library).limits)
+            for person in People(self.library).now().values():
+                view = library.seen_by(person.limits)
                 folders = self.people[person.name]
                 wanted = {path for path in self.model.documents if any(_is_below(path, one) for one in folders)}
                 if (seen := {Path(one.path) for one in view.documents()}) != wanted:

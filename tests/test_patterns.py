@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from local_rag.retrieval import counting_questions, document_questions
+from local_rag.retrieval import counting_questions, question
 from local_rag.retrieval.counting_questions import Phrase
 from local_rag.retrieval.occurrences import occurrences, pattern_of
 from local_rag.text import facts, quantities, sentences, words
@@ -32,7 +32,7 @@ KNOWN: dict[str, tuple[dict[str, int], str]] = {
     "answering.units._STEP": LINES,
     "answering.units._ITEM": LINES,
     "reading.whole_blocks._ITEM": LINES,
-    "retrieval.document_questions._pattern": ({"scan": document_questions._LONGEST}, "the beginning of a question"),
+    "retrieval.question._pattern": ({"scan": question._LONGEST}, "the beginning of a question"),
     "text.quantities._BETWEEN": ({"fullmatch": quantities._LONGEST_BETWEEN}, "what stands between two numbers"),
     "text.facts._START": ({"scan": facts._START_CHARACTERS}, "looks at the few characters before a fact"),
     "text.facts._DAYS_BEFORE": ({"scan": facts._NEAR}, "looks at the few characters before a date"),
@@ -52,12 +52,16 @@ BUILT = {
         "cluster.engines.qdrant_indexes.QdrantIndexes.place",
     ),
     *(
-        "evaluation.judge._position",
+        "evaluation.answer_figures._position",
         "indexing.situating_prompts.repair_context",
         "llama.external.TextVocabulary.__init__",
     ),
     *("reading.converters.rich_text.convert_rtf", "reading.converters.sheets._delimiter", "reading.ignore._matcher"),
-    *("reading.provenance._names", "retrieval.counting_questions._names_question"),
+    *(
+        "reading.provenance._names",
+        "reading.converters.office._prepare",
+        "retrieval.counting_questions._names_question",
+    ),
     *("retrieval.counting_questions.find_question", "retrieval.occurrences._bounded"),
     *("retrieval.spelling._Visible._side_by_side", "text.facts._has_code", "text.words._cluster"),
     *("text.words._own_letters", "text.words._word"),
