@@ -57,17 +57,6 @@ except ImportError:
     normalize = unicodedata.normalize
 def attack(): normalize("NFKC", "a" + "\\u0301\\u0323" * {})
 """
-_QUOTED = """
-try:
-    from local_rag.retrieval.counting_questions import any_question
-except ImportError:
-    from local_rag.retrieval.question_kinds import any_question
-def attack(): any_question("\\u201e" * 4000)
-"""
-_FORMAT = """
-from local_rag.reading.converters.number_format import show_number
-def attack(): show_number(12.5, "#" * {} + "x")
-"""
 ATTACKS = {
     "24 dashes between two numbers of a question or document": _FACTS.format(24),
     "2,000 dashes between two numbers": _FACTS.format(2000),
@@ -76,8 +65,6 @@ ATTACKS = {
     "a cookie of 60,000 characters": _COOKIE.format("\\\\\\\\"),
     "60,000 characters of initials in a version of a document": _SENTENCES,
     "120,000 marks on one letter": _FORM.format(60_000),
-    "4,000 opening quotation marks in a question": _QUOTED,
-    "a number format of 199 signs in a sheet": _FORMAT.format(198),
 }
 _TIMED = """
 import time

@@ -1,6 +1,7 @@
 """Texts that are made from the syntax of a pattern, to take it long: many times what its parts match."""
 
 import itertools
+import math
 import random
 import re
 import re._constants as codes  # type: ignore[import-not-found]
@@ -54,11 +55,12 @@ class _Pattern:
         characters = [*dict.fromkeys([*sorted({chr(value) for value in _literals(self._tree)})[:80], *_CHARACTERS])]
         if not is_text:
             characters = [one for one in characters if ord(one) < 256]
-        singles = [node for node in _walk(self._tree) if node[0] in _SINGLES]
+        singles = {str(node): node for node in _walk(self._tree) if node[0] in _SINGLES}.values()
         kinds: dict[tuple[bool, ...], str] = {}
         for one in characters:
             kinds.setdefault(tuple(self._takes(node, one) for node in singles), one)
         self._kinds = list(kinds.values())
+        self._taken: dict[object, list[str]] = {}  # of these, by what takes them
 
     def pumps(self) -> list[Pump]:
         made: dict[Pump, None] = {}
@@ -78,22 +80,29 @@ class _Pattern:
                 put(before[0], word, ends=other)
                 for lead in before[1:3]:
                     put(lead, word)
-            for pair in self._few(itertools.product(words, words), 8):
-                put(before[0], "".join(pair))
+            for pair in self._mixed(words, words, most=8):
+                put(before[0], pair)
         beginnings = self._beginnings(self._tree)
         for word in self._few(beginnings, 60):
             put("", word)
-        for many, count in (((self._kinds,) * 2, 60), ((self._kinds,) * 3, 20), ((beginnings, self._kinds), 30)):
-            for words in self._few(itertools.product(*many), count):
-                put("", "".join(words))
+        for parts, count in (([self._kinds] * 2, 60), ([self._kinds] * 3, 20), ([beginnings, self._kinds], 30)):
+            for text in self._mixed(*parts, most=count):
+                put("", text)
         halves = [*dict.fromkeys([*turns, *beginnings[:20]])]
-        for first, second in self._few(itertools.product(halves, halves), 30):
-            put("", first, second)
+        for first in self._few(halves, 6):
+            for second in self._few(halves, 5):
+                put("", first, second)
         return self._few(made, _MOST_PUMPS)
 
     def _few(self, every: Iterable[Any], most: int) -> list[Any]:
-        listed = list(itertools.islice(every, 20_000))
+        listed = list(every)
         return listed if len(listed) <= most else self._chance.sample(listed, most)
+
+    def _mixed(self, *lists: Sequence[str], most: int) -> list[str]:
+        """Return a few texts that are joined of one of each list."""
+        if math.prod(map(len, lists)) <= most:
+            return ["".join(parts) for parts in itertools.product(*lists)]
+        return ["".join(map(self._chance.choice, lists)) for _ in range(most)]
 
     def _takes(self, node: _Node, one: str) -> bool:
         forms = {one, one.lower(), one.upper()} if self._ignores_case else {one}
@@ -118,15 +127,16 @@ class _Pattern:
         """Return a few texts that a sequence matches, apart from what it looks at around it."""
         texts = [""]
         for node in tree:
-            joined = self._few(itertools.product(texts, self._options(node)), most)
-            texts = [*dict.fromkeys(left + right for left, right in joined)]
+            texts = [*dict.fromkeys(self._mixed(texts, self._options(node), most=most))]
         return texts
 
     def _options(self, node: _Node) -> list[str]:
         code, value = node
         if code in _SINGLES:
-            taken = [one for one in self._kinds if self._takes(node, one)]
-            return self._few(taken, 6) or [chr(value) if code is codes.LITERAL else "a"]
+            key = code, tuple(value) if isinstance(value, list) else value
+            if key not in self._taken:
+                self._taken[key] = [one for one in self._kinds if self._takes(node, one)]
+            return self._few(self._taken[key], 6) or [chr(value) if code is codes.LITERAL else "a"]
         if code in _REPEATS:
             least, most, body = value
             counts = sorted({min(least, 5), min(least + 1, most, 5)})
@@ -138,8 +148,7 @@ class _Pattern:
     def _repeats(self, tree: Sequence[_Node], before: list[str]) -> Iterator[tuple[list[str], Any]]:
         """Yield the repeats with many turns, with texts that come before them."""
         for at, node in enumerate(tree):
-            leads = self._few(itertools.product(before, self._samples(tree[:at], 4)), 6)
-            lead = [*dict.fromkeys(map("".join, leads))]
+            lead = [*dict.fromkeys(self._mixed(before, self._samples(tree[:at], 4), most=6))]
             if node[0] in _REPEATS and node[1][1] > _MANY:
                 yield lead, node[1][2]
             for inner in _inner(node):
