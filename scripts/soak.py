@@ -34,10 +34,10 @@ from local_rag.records import Answer, Citation  # noqa: E402
 from local_rag.store.database import Store  # noqa: E402
 from local_rag.store.history import History  # noqa: E402
 from local_rag.store.people_file import People, list_people  # noqa: E402
-from local_rag.web.changes import uploads  # noqa: E402
+from local_rag.web.changes import additions  # noqa: E402
 from tests.fakes import EMBEDS_QUICKLY  # noqa: E402
 
-uploads._FREE = 0  # the disk of the library is small
+additions._FREE = 0  # the disk of the library is small
 
 OUTPUT = ROOT / "docs" / "measurements" / "reliability-soak.json"
 _UNREADABLE = "\x00\x01"
@@ -350,15 +350,15 @@ class Soak:
         folder = uploads_folder(self.library)
         if people := [one for one in list_people(self.library) if one.may("editor")]:
             person = self.choose.choice(people)
-            folder = uploads.folder_of(self.library, person)
+            folder = additions.folder_of(self.library, person)
             self.people[person.name] = [*dict.fromkeys([*self.people[person.name], folder])]
         text = self._text()
-        path, _ = uploads.add_file(folder, f"{self.number}.txt", io.BytesIO(text.encode()))
+        path, _ = additions.add_file(folder, f"{self.number}.txt", io.BytesIO(text.encode()))
         if self.choose.random() < 0.3:  # noqa: PLR2004
             left = folder / f".{self.number:016x}.part"
             left.write_text(text)
             os.utime(left, (0, 0))
-            uploads.clear_uploads(self.library)
+            additions.clear_uploads(self.library)
             if left.exists():
                 raise DifferenceError(f"{left} was left by an upload that was killed, and stays")
         return f"upload {path.name}: {self._index(uploads_folder(self.library))}"

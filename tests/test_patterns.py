@@ -17,7 +17,7 @@ import pytest
 from local_rag.retrieval import counting_questions, question
 from local_rag.retrieval.counting_questions import Phrase
 from local_rag.retrieval.occurrences import occurrences, pattern_of
-from local_rag.text import facts, quantities, sentences, words
+from local_rag.text import facts, sentences, words
 from tests.support.patterns import UNBOUNDED, used_patterns
 from tests.support.pumps import Pump, pumps
 
@@ -33,7 +33,6 @@ KNOWN: dict[str, tuple[dict[str, int], str]] = {
     "answering.units._ITEM": LINES,
     "reading.whole_blocks._ITEM": LINES,
     "retrieval.question._pattern": ({"scan": question._LONGEST}, "the beginning of a question"),
-    "text.quantities._BETWEEN": ({"fullmatch": quantities._LONGEST_BETWEEN}, "what stands between two numbers"),
     "text.facts._START": ({"scan": facts._START_CHARACTERS}, "looks at the few characters before a fact"),
     "text.facts._DAYS_BEFORE": ({"scan": facts._NEAR}, "looks at the few characters before a date"),
     "text.sentences._LAST_WORD": ({"scan": sentences._LONGEST_WORD}, "looks at the end of a sentence"),
@@ -118,8 +117,10 @@ def fault(pattern: re.Pattern[Any], way: str, most: int = UNBOUNDED, tried: list
     if most < LONG:  # short enough for any growth but the exponential one, if it is quick
         late = [pump for pump in slowest if least_of(pattern, way, pump.text(most)) > QUICK * 5]
         return f"slow in {most} characters: {late[0]}" if late else ""
-    late = next((pump for pump in slowest if grows(pattern, way, pump)), None)
-    return f"more than linear: {late}" if late else ""
+    for pump in slowest:
+        if grows(pattern, way, pump):
+            return f"more than linear: {pump}"
+    return ""
 
 
 def grows(pattern: re.Pattern[Any], way: str, pump: Pump) -> bool:
