@@ -50,7 +50,7 @@ from local_rag.store.context_rows import documents_to_compare, documents_without
 from local_rag.store.database import Store, StoredDocument, UnreadFile
 from local_rag.store.history import kept_history
 from local_rag.store.housekeeping import ocr_folder, prune_ocr_pages, purge_superseded
-from local_rag.store.published import made_from, note_publish
+from local_rag.store.published import ever_published, made_from, note_publish
 from local_rag.store.seen import compared_limits, note_compared
 from local_rag.store.vector_rows import (
     count_chunks,
@@ -141,7 +141,7 @@ class Indexer:
         `context_minutes` at most.
         """
         started = time.monotonic()
-        is_first = self._indexes.live() is None
+        is_first = not ever_published(self._store)
         if renew_contexts:
             forget_distinctions(self._store)
         purge_superseded(self._store, self._indexes)
@@ -361,7 +361,8 @@ class Indexer:
         # The ids of another version of the file mean something else.
         rebuild = rebuild or bool(live and not made_from(self._store, live))
         note_publish(self._store, self._indexes, manifest)
-        if live and live.manifest.get("content") == manifest["content"]:
+        same = ("content", "expected")
+        if live and all(live.manifest.get(name) == manifest.get(name) for name in same):
             return
         self._progress(Progress("publish", 0, 1))
         self._indexes.publish(

@@ -39,6 +39,11 @@ def made_from(store: Store, index: Index) -> bool:
     return known is None or index.manifest.get("content") in known
 
 
+def ever_published(store: Store) -> bool:
+    """Say whether an index of a store has been published, or nearly."""
+    return _known(store) is not None
+
+
 def _known(store: Store) -> list[str] | None:
     known = store.remembered(_NAME)
     return None if known is None else list(map(str, known))

@@ -360,7 +360,7 @@ def test_without_a_text_the_standard_one_is_packed_and_without_a_licence_nothing
     llama = dict(approval.licences_of_wheel("llama-cpp-python", wheel_of(tmp_path / "a.whl", "", LICENSE=b"Betlen")))
     assert b"ggml authors" in llama["llama.cpp"]
     models = load_registry().models
-    assert b"Apache License" in approval.licences_of_model(models["qwen3-0.6b"], tmp_path)[0][1]
+    assert b"Apache License" in approval.licences_of_model(models["qwen2.5-coder-0.5b-instruct"], tmp_path)[0][1]
     with pytest.raises(BundleError, match=r"llama-3\.2-1b-instruct .*put its text as LICENSE into"):
         approval.licences_of_model(models["llama-3.2-1b-instruct"], tmp_path)
     (tmp_path / "LICENSE").write_text("Llama 3.2 Community License")

@@ -281,7 +281,7 @@ def test_interrupted_index_keeps_contexts_and_says_how_to_go_on(documents: Path,
         (documents / f"{number}.md").write_text(f"# Page {number}\n\n" + f"Text of page {number}. " * 40)
     reading, writing = os.pipe()
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.whole.crash.command", "index", "documents", "--profile=tiny"],
+        [sys.executable, "-m", "tests.whole.crash.command", "index", "documents", "--profile=tiny", "--contexts"],
         stderr=subprocess.PIPE,
         text=True,
         cwd=documents.parent,

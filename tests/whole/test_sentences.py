@@ -30,7 +30,9 @@ def test_a_model_writes_sentences_after_the_index_can_be_asked(
     Path("leases").mkdir()
     for street, owner, year in (("4 Mill Lane", "Anna Berg", 2019), ("9 Quay Street", "Tom Hale", 2021)):
         Path(f"leases/{year}.md").write_text(LEASE.format(street=street, owner=owner, year=year))
-    said = json.loads(run("index", "leases", "--profile", "tiny", "--chunk-tokens", "48", "--json").stdout)
+    said = json.loads(
+        run("index", "leases", "--contexts", "--profile", "tiny", "--chunk-tokens", "48", "--json").stdout
+    )
     assert said["contexts"]["by_terms"] >= 2, "the sections of the leases are alike"
     written, dropped = said["contexts"].get("by_model", 0), said["contexts"].get("dropped", 0)
     assert written + dropped >= 2

@@ -146,6 +146,7 @@ class Trial:
             str(self.documents),
             "--library",
             str(library),
+            "--contexts",
         ]
         process = subprocess.Popen(
             [*command, *_SETTINGS, *arguments],

@@ -134,7 +134,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(tmp_path: Path, faults: P
 def writer(trial: Trial) -> Iterator["subprocess.Popen[str]"]:
     """A process that writes contexts slowly."""
     write_documents(trial.documents, 30)
-    command = [sys.executable, "-m", "tests.whole.crash.command", "index", str(trial.documents)]
+    command = [sys.executable, "-m", "tests.whole.crash.command", "index", str(trial.documents), "--contexts"]
     process = subprocess.Popen(
         [*command, "--library", str(trial.library), "--profile", "tiny"],
         env=os.environ | {"CRASH_SLOW": "0.02", "LOCAL_RAG_PUBLISH_SECONDS": "0.05", "LOCAL_RAG_CONTEXT_MINUTES": "9"},
