@@ -3,14 +3,13 @@
 # again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh
-
 profile=${LOCAL_RAG_PROFILE:-starter}
+scripts/setup.sh --pull "$profile"
+
 question=${1:-"How many weeks of paid leave does the parent who gives birth get in Ireland?"}
 show() { echo; echo "\$ $*"; "$@"; }
 PATH="$PWD/.venv/bin:$PATH"
 
-show local-rag models pull "$profile"
 show local-rag index corpus --profile "$profile"
 show local-rag ask "$question"
 show local-rag status

@@ -19,16 +19,16 @@ compile() {
         --unsafe-package setuptools --constraint constraints.txt --output-file "$2" "$1"
 }
 names "serve bundle code" > "$work/slim.in"
-names "serve bundle code sentence-transformers" > "$work/default.in"
+names "serve bundle code sentence-transformers" > "$work/torch.in"
 names "serve bundle code sentence-transformers dev" > "$work/dev.in"
 { cat "$work/dev.in"; names "cluster cluster-test ocr plot"; printf '%s\n' ziglang scikit-build-core cmake ninja; } > "$work/more.in"
-for section in slim default dev more; do compile "$work/$section.in" "$work/$section.txt"; done
+for section in slim torch dev more; do compile "$work/$section.in" "$work/$section.txt"; done
 python3 - "$work" > "$work/lock" <<'END'
 import re, sys
 from pathlib import Path
 print("# Written by scripts/lock.sh. torch is left out: there is one build for each kind of processor.")
 seen = set()
-for section in ("slim", "default", "dev", "more"):
+for section in ("slim", "torch", "dev", "more"):
     print(f"# section: {section}")
     for entry in re.split(r"\n(?=\S)", (Path(sys.argv[1]) / f"{section}.txt").read_text().rstrip()):
         name = entry.partition("==")[0]

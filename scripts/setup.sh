@@ -1,21 +1,28 @@
 #!/usr/bin/env bash
 # Create .venv with everything that local-rag needs, in the versions of constraints.txt. A second run does nothing.
-#   scripts/setup.sh [--dev|--slim|--core] [--wheel FILE] [--gpu none|vulkan|cuda|metal|rocm]
-# --slim leaves out sentence-transformers with torch, which only model folders of other architectures need; --dev adds the
-# tools for tests and the packages of a cluster. --core is --slim with the tools for tests and without llama.cpp, so it
-# needs no compiler; it cannot answer questions. --wheel installs the llama.cpp that scripts/build_wheel.sh has built on a
-# machine with a compiler; --gpu compiles it for a GPU. Later runs keep what was chosen. PYTHON names the interpreter.
+#   scripts/setup.sh [--torch|--dev|--core] [--wheel FILE] [--pull PROFILE] [--gpu none|auto|vulkan|cuda|metal|rocm]
+# --torch adds sentence-transformers with torch, which only model folders of other architectures need; --dev adds it, the
+# tools for tests and the packages of a cluster. --core has the tools for tests but no llama.cpp, so it needs no compiler;
+# it cannot answer questions. --slim is the default, and undoes the others. --wheel installs the llama.cpp that
+# scripts/build_wheel.sh has built on a machine with a compiler; --gpu compiles it for a GPU, and `auto` keeps that only
+# if it is faster here. --pull downloads the models of a profile meanwhile. Later runs keep what was chosen. PYTHON names
+# the interpreter.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 gpu=$(cat .venv/.gpu 2>/dev/null || echo none)
-mode=$(cat .venv/.mode 2>/dev/null || echo default)
-wheel= chosen=
+mode=$(cat .venv/.mode 2>/dev/null || echo slim)
+[ "$mode" != default ] || mode=torch # as an earlier version called it
+wheel= chosen= pull=
 while [ $# -gt 0 ]; do
     case $1 in
-        --dev | --slim | --core)
-            [ -z "$chosen" ] || { echo "Choose one of --dev, --slim and --core." >&2; exit 2; }
+        --torch | --dev | --slim | --core)
+            [ -z "$chosen" ] || { echo "Choose one of --torch, --dev, --slim and --core." >&2; exit 2; }
             chosen=yes mode=${1#--} ;;
+        --pull)
+            pull=${2-}
+            [ "$pull" ] || { echo "--pull needs a profile, such as --pull starter." >&2; exit 2; }
+            shift ;;
         --wheel)
             case ${2-} in
                 *llama_cpp_python-*.whl) wheel=$2 ;;
@@ -27,23 +34,68 @@ while [ $# -gt 0 ]; do
             gpu=${2-}
             [ $# -lt 2 ] || shift
             [ "$gpu" ] || gpu=--gpu ;;
-        *) echo "'$*' is no GPU; use scripts/setup.sh --gpu vulkan, cuda, metal, rocm or none." >&2; exit 2 ;;
+        *) echo "'$*' is no GPU; use scripts/setup.sh --gpu auto, vulkan, cuda, metal, rocm or none." >&2; exit 2 ;;
     esac
     shift
 done
 case $gpu in
-    none) option= tool=c++ ;;
+    none | auto) option= tool=c++ ;;
     vulkan) option=-DGGML_VULKAN=ON tool=glslc ;;
     cuda) option=-DGGML_CUDA=ON tool=nvcc ;;
     metal) option=-DGGML_METAL=ON tool=xcrun ;;
     rocm) option=-DGGML_HIP=ON tool=hipcc ;;
-    *) echo "'$gpu' is no GPU; use scripts/setup.sh --gpu vulkan, cuda, metal, rocm or none." >&2; exit 2 ;;
+    *) echo "'$gpu' is no GPU; use scripts/setup.sh --gpu auto, vulkan, cuda, metal, rocm or none." >&2; exit 2 ;;
 esac
 [ -z "$wheel" ] || [ "$gpu" = none ] || { echo "The wheel is for the processor; leave out --wheel or --gpu $gpu." >&2; exit 2; }
 
+# Set up for the processor, then for the GPU whose toolchain is here; keep the build that answers sooner.
+choose_build() {
+    local kind=none one profile=${pull:-starter} kept seconds rates gpu_seconds gpu_rates
+    for one in metal:xcrun cuda:nvcc rocm:hipcc vulkan:glslc; do
+        ! command -v "${one#*:}" >/dev/null || { kind=${one%:*}; break; }
+    done
+    if [ $kind = none ] || [ "$mode" = core ]; then
+        echo "There is no toolchain of a GPU (nvcc, hipcc, glslc or xcrun); setting up for the processor." >&2
+        exec "$0" --"$mode" --gpu none ${pull:+--pull "$pull"}
+    fi
+    "$0" --"$mode" --gpu none --pull "$profile"
+    measure() { # an answer of 1,000 tokens read and 100 written: its seconds and, after a space, the rates
+        { .venv/bin/local-rag doctor --profile "$profile" || true; } | awk '
+            match($0, /[0-9]+ tokens per second read, [0-9]+ written/) {
+                rates = substr($0, RSTART, RLENGTH); split(rates, word, " "); measured = 1
+                seconds += 1000 / (word[1] + 0.1) + 100 / (word[6] + 0.1)
+            }
+            END { if (measured) print seconds, rates }'
+    }
+    read -r seconds rates <<< "$(measure)" || true
+    if [ -z "$seconds" ]; then
+        echo "local-rag doctor could not measure the models of $profile, so the build for the processor stays." >&2
+        return
+    fi
+    kept=$(mktemp -d)
+    trap 'rm -rf "$kept"' RETURN
+    .venv/bin/python -c 'import sys; from pathlib import Path; from local_rag.bundle.wheels import wheel_of_installed
+wheel_of_installed("llama-cpp-python", Path(sys.argv[1]))' "$kept"
+    if "$0" --gpu "$kind"; then
+        read -r gpu_seconds gpu_rates <<< "$(measure)" || true
+        echo "Processor: $rates. $kind: ${gpu_rates:-no model could be measured}." >&2
+        # A tenth is more than two measurements of one build differ by.
+        if [ "$gpu_seconds" ] && awk "BEGIN { exit !($gpu_seconds < 0.9 * $seconds) }"; then
+            echo "The build for $kind is faster and stays." >&2
+            return
+        fi
+    fi
+    echo "The build for $kind is no gain, so the build for the processor stays." >&2
+    "$0" --gpu none --wheel "$kept"/*.whl
+}
+if [ "$gpu" = auto ]; then choose_build; exit; fi
+
 stamp=.venv/.set-up
 wanted=$( (cat pyproject.toml constraints.txt requirements.lock scripts/setup.sh; echo "$gpu $mode") | cksum)
-if [ -z "$wheel" ] && [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then exit 0; fi
+if [ -z "$wheel" ] && [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then
+    [ -z "$pull" ] || .venv/bin/local-rag models pull "$pull"
+    exit 0
+fi
 
 # What the pinned packages are built for, asked before anything is downloaded.
 python=${PYTHON:-python3}
@@ -106,20 +158,22 @@ llama_arguments() {
     echo "-DGGML_AVX512_BF16=$(has avx512_bf16)"
 }
 
-if [ "$compiles" ]; then about="about three minutes, mostly to compile llama.cpp"; else about="a minute or two"; fi
+if [ "$compiles" ]; then about="about two minutes, mostly to compile llama.cpp"; else about="a minute"; fi
 echo "Setting up .venv ($about) ..." >&2
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 rm -f $stamp
 pip() { .venv/bin/python -m pip --disable-pip-version-check "$@"; }
+# Python compiles the modules that are used when they are first used, which are few.
+install() { pip install --quiet --no-compile "$@"; }
 build=$(mktemp -d)
-compiler=
-trap '[ -z "$compiler" ] || kill "$compiler" 2>/dev/null || true; rm -rf "$build"' EXIT
+compiler= puller=
+trap '[ -z "$compiler$puller" ] || kill $compiler $puller 2>/dev/null || true; rm -rf "$build"' EXIT
 # The locked packages of this mode; those of llama.cpp and of a file given with --wheel are installed below.
 .venv/bin/python - "$mode" "$build" <<'END'
 import re, sys
 from pathlib import Path
 mode, build = sys.argv[1], Path(sys.argv[2])
-sections = {"slim": {"slim"}, "default": {"slim", "default"}, "core": {"slim", "dev"}, "dev": {"slim", "default", "dev"}}
+sections = {"slim": {"slim"}, "torch": {"slim", "torch"}, "core": {"slim", "dev"}, "dev": {"slim", "torch", "dev"}}
 wanted, entries = sections[mode], {"llama": [], "others": []}
 section = ""
 for entry in re.split(r"\n(?=\S)", Path("requirements.lock").read_text()):
@@ -133,39 +187,69 @@ END
 if [ "$compiles" ]; then
     # Compile while everything else is downloaded, without pip's cache, whose wheel may have other arguments. Half of the
     # time would go into a library for llama.cpp's own programs; its build file sets this switch itself, hence the include.
-    echo 'set(LLAMA_BUILD_COMMON OFF)' > "$build/llama.cmake"
+    # Of its own files, only those that prepare a batch or handle text are worth the time that -O3 takes. CMake compiles
+    # the others in groups, unless they have options of their own, so that the exceptions are named.
+    cat > "$build/llama.cmake" <<'END'
+set(LLAMA_BUILD_COMMON OFF)
+function(compile_sooner)
+    target_compile_options(llama PRIVATE -O1)
+    get_target_property(folder llama SOURCE_DIR)
+    get_target_property(sources llama SOURCES)
+    list(FILTER sources INCLUDE REGEX "^(llama-(batch|context|grammar|graph|kv-cache|memory|sampler|vocab)|unicode)[a-z0-9-]*.cpp$")
+    list(TRANSFORM sources PREPEND ${folder}/)
+    set_source_files_properties(${sources} TARGET_DIRECTORY llama PROPERTIES COMPILE_OPTIONS -O3)
+endfunction()
+cmake_language(DEFER CALL compile_sooner)
+END
     SKBUILD_CMAKE_DEFINE="CMAKE_PROJECT_llama_cpp_INCLUDE=$build/llama.cmake" \
         CMAKE_ARGS="$(llama_arguments | tr '\n' ' ')" pip wheel --quiet --no-cache-dir --no-deps --require-hashes \
         --wheel-dir "$build" --requirement "$build/llama.txt" &
     compiler=$!
 fi
-pip install --quiet --no-deps --require-hashes --requirement "$build/others.txt"
-# torch has one build for each kind of processor, so it is pinned but has no single hash. Few of its modules are ever used.
-[ "$mode" = slim ] || [ "$mode" = core ] || pip install --quiet --no-compile --constraint constraints.txt torch
+install --no-deps --require-hashes --requirement "$build/others.txt"
+install --no-deps --editable .
+if [ "$pull" ]; then
+    .venv/bin/local-rag models pull "$pull" &
+    puller=$!
+fi
+# torch has one build for each kind of processor, so it is pinned but has no single hash.
+case $mode in torch | dev) install --constraint constraints.txt torch ;; esac
 if [ "$compiler" ]; then
     wait "$compiler"
     compiler=
     wheel=$(echo "$build"/llama_cpp_python-*.whl)
 fi
 if [ "$wheel" ]; then
-    pip install --quiet --force-reinstall --no-deps "$wheel"
+    install --force-reinstall --no-deps "$wheel"
     has_llama || { echo "$wheel is installed but cannot be loaded here; build one on this kind of machine." >&2; exit 1; }
-    mkdir -p .venv && echo "$gpu" > .venv/.gpu
-fi
-# Everything is installed; this adds the package itself, and what a lock that is older than the pins would lack.
-if [ "$mode" = core ]; then
-    pip install --quiet --no-deps --editable .
-    echo "$mode" > .venv/.mode
-    echo "$wanted" > $stamp
-    exit
+    echo "$gpu" > .venv/.gpu
 fi
 extras=serve,bundle,code
-[ "$mode" = slim ] || extras=$extras,sentence-transformers
+case $mode in torch | dev) extras=$extras,sentence-transformers ;; esac
 [ "$mode" != dev ] || extras=$extras,dev
-pip install --quiet --constraint constraints.txt --editable ".[$extras]"
+# What a lock that is older than the pins lacks.
+if [ "$mode" != core ] && ! .venv/bin/python - "$extras" 2>/dev/null <<'END'
+import re, subprocess, sys
+from importlib.metadata import requires, version
+from packaging.requirements import Requirement
+normal = lambda name: re.sub("[-_.]+", "-", name).lower()
+pins = {normal(name): pin for name, _, pin in (line.strip().partition("==") for line in open("constraints.txt"))}
+for line in requires("local-rag"):
+    wanted = Requirement(line)
+    if not wanted.marker or any(wanted.marker.evaluate({"extra": extra}) for extra in sys.argv[1].split(",")):
+        assert version(wanted.name) == pins[normal(wanted.name)]
+subprocess.run([sys.executable, "-m", "pip", "check"], stdout=subprocess.DEVNULL, check=True)
+END
+then
+    install --constraint constraints.txt --editable ".[$extras]"
+fi
 # These packages are large and only the tests of clusters need them, so a failure is not an error.
-if [ "$mode" = dev ] && ! pip install --quiet --constraint constraints.txt --editable '.[cluster-test]' 2> "$build/cluster.txt"; then
+if [ "$mode" = dev ] && ! install --constraint constraints.txt --editable '.[cluster-test]' 2> "$build/cluster.txt"; then
     echo "Ray and Qdrant are not installed, so the tests of clusters are skipped: $(tail -n 1 "$build/cluster.txt")" >&2
+fi
+if [ "$puller" ]; then
+    wait "$puller"
+    puller=
 fi
 echo "$mode" > .venv/.mode
 echo "$wanted" > $stamp

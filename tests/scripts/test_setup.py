@@ -10,17 +10,29 @@ import pytest
 
 SCRIPT = Path(__file__).parents[2] / "scripts/setup.sh"
 TOOLS = {"none": "c++", "vulkan": "glslc", "cuda": "nvcc", "metal": "xcrun", "rocm": "hipcc"}
-# Creates the environment as a copy of itself, notes how llama.cpp is compiled, and has no llama_cpp until it is.
+# Creates the environment as a copy of itself, notes what is installed and how llama.cpp is compiled, and has no
+# llama_cpp until it is. The compiler fails for the option in `fails`.
 PYTHON = """#!/bin/sh
 case "$*" in
     *"-m venv"*) mkdir -p .venv/bin; cp "$0" .venv/bin/python ;;
     *"import llama_cpp"*) [ -e .venv/llama ] ;;
     *"pip wheel"* | *" wheel "*)
         echo "$CMAKE_ARGS" >> compiled
+        [ ! -e fails ] || case "$CMAKE_ARGS" in *"$(cat fails)"*) exit 1 ;; esac
         while [ "$1" != --wheel-dir ]; do shift; done
         touch "$2/llama_cpp_python-1-py3-none-any.whl" .venv/llama ;;
+    *wheel_of_installed*) touch "$3/llama_cpp_python-1-py3-none-any.whl" ;;
+    *"pip --disable-pip-version-check install"*) echo "$*" >> installed; cp local-rag .venv/bin/local-rag ;;
 esac
 """
+# Notes what is pulled; `doctor` says the speed of the build for the processor or for a GPU.
+LOCAL_RAG = """#!/bin/sh
+case "$1" in
+    models) echo "$3" >> pulled ;;
+    doctor) cat "speed-$(cat .venv/.gpu)"; exit 1 ;;
+esac
+"""
+SPEED = "decoding: llama.cpp decodes with a model on {}: {} tokens per second read, {} written\n"
 
 
 @pytest.fixture
@@ -32,10 +44,11 @@ def checkout(tmp_path: Path) -> Path:
     (tmp_path / "bin").mkdir()
     for name in ("bash", "cat", "cksum", "cp", "cut", "dirname", "echo", "grep", "mkdir", "mktemp", "rm", "sh", "tail"):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or f"/usr/bin/{name}")
-    for name in ("touch", "tr", "uname", "kill"):
+    for name in ("awk", "touch", "tr", "uname", "kill"):
         (tmp_path / "bin" / name).symlink_to(shutil.which(name) or f"/usr/bin/{name}")
     tool(tmp_path, "python3", PYTHON)
     tool(tmp_path, "c++")
+    tool(tmp_path, "../local-rag", LOCAL_RAG)
     return tmp_path
 
 
@@ -51,16 +64,19 @@ def setup(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def compiled(checkout: Path) -> list[str]:
-    path = checkout / "compiled"
+def lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
+
+
+def compiled(checkout: Path) -> list[str]:
+    return lines(checkout / "compiled")
 
 
 @pytest.mark.parametrize("arguments", [["--gpu"], ["--gpu", "opengl"], ["--cpu"], ["--gpu", "cuda", "rocm"]])
 def test_an_unknown_gpu_is_wrong_usage(arguments: list[str], checkout: Path) -> None:
     done = setup(checkout, *arguments)
     assert done.returncode == 2
-    assert done.stderr.endswith("is no GPU; use scripts/setup.sh --gpu vulkan, cuda, metal, rocm or none.\n")
+    assert done.stderr.endswith("is no GPU; use scripts/setup.sh --gpu auto, vulkan, cuda, metal, rocm or none.\n")
     assert not (checkout / ".venv").exists()
 
 
@@ -133,3 +149,86 @@ def test_the_core_needs_no_compiler_and_compiles_nothing(checkout: Path) -> None
     assert done.returncode == 0, done.stderr
     assert compiled(checkout) == []
     assert (checkout / ".venv/.mode").read_text() == "core\n"
+
+
+def test_torch_is_installed_only_on_request_and_then_stays(checkout: Path) -> None:
+    def torch() -> int:
+        return sum(line.endswith(" torch") for line in lines(checkout / "installed"))
+
+    assert setup(checkout).returncode == 0
+    assert torch() == 0
+    assert setup(checkout, "--torch").returncode == 0
+    assert torch() == 1
+    (checkout / "pyproject.toml").write_text("# a new version")
+    assert setup(checkout).returncode == 0
+    assert torch() == 2
+    assert setup(checkout, "--slim").returncode == 0
+    assert torch() == 2
+    assert len(compiled(checkout)) == 1
+
+
+def test_an_environment_of_an_earlier_version_keeps_torch(checkout: Path) -> None:
+    (checkout / ".venv").mkdir()
+    (checkout / ".venv/.mode").write_text("default\n")
+    assert setup(checkout).returncode == 0
+    assert lines(checkout / ".venv/.mode") == ["torch"]
+
+
+def test_models_are_pulled_also_when_there_is_nothing_to_set_up(checkout: Path) -> None:
+    for count in (1, 2):
+        done = setup(checkout, "--pull", "light")
+        assert done.returncode == 0, done.stderr
+        assert lines(checkout / "pulled") == ["light"] * count
+    assert setup(checkout, "--pull").returncode == 2
+
+
+def test_without_the_toolchain_of_a_gpu_auto_sets_up_for_the_processor(checkout: Path) -> None:
+    done = setup(checkout, "--gpu", "auto")
+    assert done.returncode == 0, done.stderr
+    assert "There is no toolchain of a GPU" in done.stderr
+    assert len(compiled(checkout)) == 1
+    assert lines(checkout / ".venv/.gpu") == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("speed", "stays"),
+    [((400, 60), "cuda"), ((205, 31), "none"), ((100, 30), "none"), (None, "none")],
+)
+def test_auto_keeps_the_build_for_a_gpu_only_if_it_is_faster(
+    checkout: Path, speed: tuple[int, int] | None, stays: str
+) -> None:
+    tool(checkout, "nvcc")
+    (checkout / "speed-none").write_text(SPEED.format("the CPU", 200, 30))
+    (checkout / "speed-cuda").write_text(SPEED.format("a GPU", *speed) if speed else "decoding: crashed\n")
+    done = setup(checkout, "--gpu", "auto")
+    assert done.returncode == 0, done.stderr
+    assert "Processor: 200 tokens per second read, 30 written." in done.stderr
+    if speed:
+        assert f"cuda: {speed[0]} tokens per second read, {speed[1]} written." in done.stderr
+    assert len(compiled(checkout)) == 2
+    assert lines(checkout / ".venv/.gpu") == [stays]
+    assert lines(checkout / "pulled") == ["starter"]
+    assert setup(checkout).returncode == 0
+    assert len(compiled(checkout)) == 2
+    wheels = [line for line in lines(checkout / "installed") if line.endswith(".whl")]
+    assert len(wheels) == (2 if stays == "cuda" else 3)
+
+
+def test_auto_keeps_the_build_for_the_processor_if_the_other_does_not_compile(checkout: Path) -> None:
+    tool(checkout, "hipcc")
+    (checkout / "fails").write_text("GGML_HIP")
+    (checkout / "speed-none").write_text(SPEED.format("the CPU", 200, 30))
+    done = setup(checkout, "--gpu", "auto")
+    assert done.returncode == 0, done.stderr
+    assert "The build for rocm is no gain" in done.stderr
+    assert lines(checkout / ".venv/.gpu") == ["none"]
+    assert (checkout / ".venv/.set-up").exists()
+
+
+def test_auto_compiles_nothing_for_a_gpu_if_no_model_can_be_measured(checkout: Path) -> None:
+    tool(checkout, "nvcc")
+    (checkout / "speed-none").write_text("models: none\n")
+    done = setup(checkout, "--gpu", "auto")
+    assert done.returncode == 0, done.stderr
+    assert "could not measure" in done.stderr
+    assert len(compiled(checkout)) == 1
