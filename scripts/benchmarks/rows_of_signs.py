@@ -4,7 +4,8 @@
 
 Rows of signs are what the text of a table in a PDF looks like, and what keeps a pattern busy that looks for numbers,
 lists or sentences. Models are fakes, so the time is that of reading, splitting, checking and keywords. It is the
-processor's, which other work on the machine hardly changes. `ratio` is the time for signs divided by that for text.
+processor's, which other work on the machine hardly changes. `ratio` is the time for signs divided by that for text, and
+`ratio_per_chunk` the same for a chunk: signs have more tokens, so the same size makes more chunks.
 """
 
 import argparse
@@ -97,8 +98,8 @@ def prose(chance: random.Random, characters: int) -> str:
 
 def seconds(
     folder: Path, write: Callable[[random.Random, int], str], documents: int, characters: int, seed: int
-) -> float:
-    """Return the processor's seconds of `index` for documents of a kind, which are the same for the same seed."""
+) -> tuple[float, int]:
+    """Return the processor's seconds of `index` for documents of a kind, the same for the same seed, and the chunks."""
     chance, source = random.Random(seed), folder / write.__name__  # noqa: S311  repeatable on purpose
     source.mkdir()
     for number in range(documents):
@@ -107,7 +108,7 @@ def seconds(
     with Library(folder / f"{write.__name__}-library", parts=QUICK, profile="tiny", context="auto") as library:
         begun = time.process_time()
         library.index([source])
-        return time.process_time() - begun
+        return time.process_time() - begun, library.status().chunks
 
 
 def measure(documents: int, characters: int, seed: int) -> dict[str, float]:
@@ -117,14 +118,19 @@ def measure(documents: int, characters: int, seed: int) -> dict[str, float]:
         first.mkdir()
         seconds(first, prose, 1, 1000, seed)  # what is loaded once
         then.mkdir()
-        of_text, of_signs = (seconds(then, write, documents, characters, seed) for write in (prose, signs))
+        (of_text, text_chunks), (of_signs, sign_chunks) = (
+            seconds(then, write, documents, characters, seed) for write in (prose, signs)
+        )
     return {
         "documents": documents,
         "characters": characters,
         "seed": seed,
         "seconds_signs": round(of_signs, 2),
         "seconds_text": round(of_text, 2),
+        "chunks_signs": sign_chunks,
+        "chunks_text": text_chunks,
         "ratio": round(of_signs / of_text, 2),
+        "ratio_per_chunk": round(of_signs / sign_chunks / (of_text / text_chunks), 2),
     }
 
 
