@@ -133,7 +133,7 @@ from pathlib import Path
 from tests.cluster.test_workers import PARTS
 from local_rag.library import Library
 how = {"cluster": {"address": "10.77.0.5:6379"}, "profile": "tiny", "context_minutes": 9}
-Library(Path(sys.argv[1]), parts=PARTS, **how).index([sys.argv[2]])
+Library(Path(sys.argv[1]), parts=PARTS, **how).index([sys.argv[2]], contexts=True)
 """
 
 

@@ -218,7 +218,7 @@ from pathlib import Path
 from tests.cluster.test_workers import PARTS
 from local_rag.library import Library
 settings = {"cluster": {"address": sys.argv[2]}, "profile": "tiny", "context_minutes": 9}
-Library(Path(sys.argv[1]), parts=PARTS, **settings).index([sys.argv[3]])
+Library(Path(sys.argv[1]), parts=PARTS, **settings).index([sys.argv[3]], contexts=True)
 """
 
 
