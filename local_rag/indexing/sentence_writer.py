@@ -155,10 +155,10 @@ _COPIED_WORDS = 10  # in a row: so many are copied from the chunk, not written
 _CLAUSE_END = re.compile(r"[,;:](?=\s)|\s(?=(?:and|or|with|including|for|in)\s)")
 
 
-def usable_sentence(sentence: str, subject: Subject, document: Source) -> bool:
-    """Say whether every number and name of a sentence is in the document, and it repeats neither chunk nor title."""
+def says_something(sentence: str, subject: Subject) -> bool:
+    """Say whether a sentence is long enough and repeats neither chunk nor title."""
     words = _words(sentence)
-    if len(words) < _FEWEST_WORDS or missing_facts("", sentence, [document, Source(subject.title)]):
+    if len(words) < _FEWEST_WORDS:
         return False
     if _runs(words, _COPIED_WORDS) & _runs(_words(subject.passage), _COPIED_WORDS):
         return False
@@ -182,9 +182,10 @@ class Checker:
 
     def supported(self, sentence: str, subject: Subject) -> str:
         """Return what of a sentence may be stored: all of it, its part before something wrong, or nothing."""
-        document = self._source(subject.document_id)
-        wrong = missing_facts("", sentence, [document, Source(subject.title)])
+        sources = [self._source(subject.document_id), Source(subject.title)]
+        wrong = missing_facts("", sentence, sources)
         if wrong:
             ends = [end.start() for end in _CLAUSE_END.finditer(sentence, 0, max(0, sentence.find(wrong[0].text)))]
             sentence = f"{sentence[: ends[-1]]}." if ends else ""
-        return sentence if sentence and usable_sentence(sentence, subject, document) else ""
+            wrong = missing_facts("", sentence, sources)
+        return sentence if not wrong and says_something(sentence, subject) else ""

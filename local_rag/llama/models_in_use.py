@@ -6,6 +6,7 @@ A GGUF file is run by llama.cpp. Other embedders and readers are ONNX files or h
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from local_rag.llama.encoder import LlamaEmbedder, LlamaReader
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
@@ -20,6 +21,8 @@ from local_rag.models.engine_address import parse_engine
 from local_rag.models.onnx.copy import onnx_file
 from local_rag.models.own_models import gguf_in, has_gguf
 from local_rag.models.reader import CrossEncoderReader, OnnxReader, Reader
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -64,20 +67,26 @@ def open_answer_engine(
 
 def load_embedder(model: InstalledModel) -> Embedder:
     """Load an embedder; without an ONNX copy make one first, unless that was tried, which takes a while."""
-    if has_gguf(model.path):
-        require_working(gguf_in(model.path), encodes=True)
-        return LlamaEmbedder(model)
-    path = onnx_file(model)
-    return OnnxEmbedder(model, path) if path else SentenceEmbedder(model)
+    return _load(model, LlamaEmbedder, OnnxEmbedder, SentenceEmbedder)
 
 
 def load_reader(model: InstalledModel) -> Reader:
     """Load a reader, or a cross-encoder as one, in the same way."""
+    return _load(model, LlamaReader, OnnxReader, CrossEncoderReader)
+
+
+def _load(
+    model: InstalledModel,
+    of_gguf: Callable[[InstalledModel], T],
+    of_onnx: Callable[[InstalledModel, Path], T],
+    of_weights: Callable[[InstalledModel], T],
+) -> T:
+    """Load a model by the format of its files."""
     if has_gguf(model.path):
         require_working(gguf_in(model.path), encodes=True)
-        return LlamaReader(model)
+        return of_gguf(model)
     path = onnx_file(model)
-    return OnnxReader(model, path) if path else CrossEncoderReader(model)
+    return of_onnx(model, path) if path else of_weights(model)
 
 
 def open_vocabulary(path: Path) -> LlamaModel:

@@ -1,11 +1,13 @@
 """Orders for the documents of a library: each person stops only what this person has ordered, and no erasure at all."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from local_rag.web.changes.change_process import Turns
 from local_rag.web.changes.document_changes import DocumentChanges
 from tests.support.served import wait_until
 
@@ -112,3 +114,13 @@ def test_nothing_is_begun_if_every_sentence_is_written(tmp_path: Path) -> None:
     wait_until(lambda: len(asked) == 1)
     changes.close()
     assert begun(tmp_path) == []
+
+
+def test_a_process_that_waits_ends_when_its_server_has_gone() -> None:
+    reading, writing = os.pipe()
+    with os.fdopen(reading) as lines:
+        turns = Turns(lines)
+        assert not turns.stop()
+        os.write(writing, b"wait\n")
+        os.close(writing)
+        wait_until(turns.stop)

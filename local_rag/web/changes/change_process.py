@@ -45,21 +45,23 @@ class Order:
 
 
 class Turns:
-    """Whether sentences may be written, as the lines say that follow an order."""
+    """Whether sentences may be written, as the lines say that follow an order; they end when the server has gone."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        self._may_write = Event()
+        self._may_write, self._ended = Event(), False
         self._may_write.set()
         threading.Thread(target=self._follow, args=[lines], daemon=True).start()
 
     def _follow(self, lines: Iterable[str]) -> None:
         for line in lines:
             (self._may_write.clear if line.strip() == WAIT else self._may_write.set)()
+        self._ended = True
+        self._may_write.set()
 
     def stop(self) -> bool:
-        """Wait for the turn; nothing ends the writing."""
+        """Wait for the turn; return whether the server has gone."""
         self._may_write.wait()
-        return False
+        return self._ended
 
 
 def carry_out(

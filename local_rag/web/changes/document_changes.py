@@ -21,7 +21,8 @@ _MOST_WAITING = 20
 _STOP_SECONDS = 20.0
 _AGAIN_SECONDS = 20.0  # until an erasure is tried again, perhaps because another process writes
 _QUIET_SECONDS = 60.0  # without a question, until sentences are written
-_DONE = {"index": "Indexed.", "remove": "Removed.", "erase": "Erased.", "contexts": ""}
+_DONE = {"index": "Indexed.", "remove": "Removed.", "erase": "Erased."}
+_WHILE_IDLE = {"watch", "contexts"}  # what any other order interrupts
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ class DocumentChanges:
 
     def _go_on(self) -> None:
         """Begin with what waits; it comes before watching and sentences, which are then taken up again."""
-        if self._view.what in {"watch", "contexts"}:
+        if self._view.what in _WHILE_IDLE:
             self._interrupt()
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="changes", daemon=True)
@@ -176,12 +177,22 @@ class DocumentChanges:
 
     def _run(self) -> None:
         while order := self._next():
-            self._carry_out(order)
+            if order.do == "contexts" and not self._has_unwritten():
+                self._end(order, "")
+            else:
+                self._carry_out(order)
+
+    def _has_unwritten(self) -> bool:
+        with suppress(LocalRagError):
+            return self._unwritten() > 0
+        return False
 
     def _next(self) -> Order | None:
         with self._changed:
             self._running = None
-            while not (self._orders or self._watches_now() or self._closed or self._is_due() or self._writes_now()):
+            while not (
+                self._orders or self._watches_now() or self._closed or self._is_due() or self._until_quiet() == 0
+            ):
                 waits = self._unerased or self._watchers
                 self._changed.wait(_AGAIN_SECONDS if waits else self._until_quiet())
             if self._closed:
@@ -202,15 +213,6 @@ class DocumentChanges:
             return None
         return max(0.0, self._quiet_since + self._quiet_seconds - time.monotonic())
 
-    def _writes_now(self) -> bool:
-        if self._until_quiet() != 0:
-            return False
-        with suppress(LocalRagError):
-            self._to_write = self._unwritten() > 0
-            return self._to_write
-        self._to_write = False
-        return False
-
     def _watches_now(self) -> bool:
         return bool(self._watchers) and time.monotonic() >= self._watch_after
 
@@ -227,7 +229,8 @@ class DocumentChanges:
         with process:
             with self._changed:
                 self._process = process
-                dropped = order.do == "watch" and (self._orders or not self._watchers)
+                wanted = "watch" if self._watchers else "contexts"
+                dropped = order.do in _WHILE_IDLE and (self._orders or order.do != wanted)
                 if self._closed or self._stopped or dropped:  # meanwhile
                     self._interrupt()
             assert process.stdin is not None
@@ -268,7 +271,7 @@ class DocumentChanges:
 
     def _end(self, order: Order, problem: str) -> None:
         with self._changed:
-            interrupted = self._stopped or self._closed or order.do in {"watch", "contexts"}
+            interrupted = self._stopped or self._closed or order.do in _WHILE_IDLE
             if order.do == "watch" and problem and not (self._orders or self._stopped):
                 self._watch_after = time.monotonic() + _AGAIN_SECONDS
             if order.do == "contexts" and problem and (self._orders or self._watchers):  # it was interrupted for these
