@@ -218,6 +218,19 @@ def times(count: int) -> str:
     return f"{count:,} times" if count > 1 else ""
 
 
+def counted(number: int, noun: str) -> str:
+    """Write a number with what it counts: no chunks, 1 chunk, 2,000 chunks."""
+    return f"{number:,} {noun}{'s' if number > 1 else ''}" if number else f"no {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in the unit that a person would use: about 40 s, 12 min, or 3 h."""
+    for unit, length in (("h", 3600), ("min", 60)):
+        if seconds >= 2 * length:
+            return f"about {seconds / length:.0f} {unit}"
+    return f"about {seconds:.0f} s"
+
+
 def found_as_lines(found: Found) -> Iterator[str]:
     """Yield what was found in all documents as lines of text: the headline, and each document or place."""
     yield one_line(f"{found_headline(found)}{':' if found.places else '.'}")

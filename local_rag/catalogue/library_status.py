@@ -14,7 +14,7 @@ from local_rag.index.protocol import Indexes
 from local_rag.indexing.changes import Comparison, ScannedFile, compare_folders
 from local_rag.indexing.compare import APART_PLAN
 from local_rag.indexing.fingerprint import differences, make_fingerprint
-from local_rag.indexing.sentence_writer import plan_of
+from local_rag.indexing.sentence_writer import SENTENCE_SECONDS, plan_of
 from local_rag.model_records import PLAIN_FORM, InstalledModel, Role
 from local_rag.models.choice import calibration_of, chosen, find
 from local_rag.records import ContextMode, Note
@@ -53,7 +53,8 @@ class Status:
 
     `contexts` counts the chunks of which code says what distinguishes their document (`by_terms`), those about which a
     model wrote a sentence (`by_model`), sentences that were `dropped`, and those still `unwritten`, which make nothing
-    stale; `missing` contexts do.
+    stale; `missing` contexts do. `writing_seconds` is how long the unwritten ones will take at the pace of the last
+    writing, None before any.
     `generations` maps each published index to its size in bytes. `models` are names by role, `fingerprint` is that of
     the live index, `disk` holds sizes in bytes. An answer is given if it is right with a probability of `answered_from`
     or more, None without a calibration. `contexts_gain` is what `eval contexts` has found last, empty before.
@@ -66,6 +67,7 @@ class Status:
     documents: int
     chunks: int
     contexts: Mapping[str, int]
+    writing_seconds: float | None
     vectors: int
     cached: Mapping[str, int]
     models: Mapping[Role, str]
@@ -93,6 +95,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
     context_model = _usable(settings, "context") if mode == "auto" else None
     missing = count_missing_contexts(store, APART_PLAN) if mode == "auto" else 0
     unwritten = count_unwritten(store, plan_of(context_model)) if context_model else 0
+    pace = store.remembered(SENTENCE_SECONDS)
     fingerprint: Mapping[str, Any] = {}
     try:
         live = indexes.live()
@@ -134,6 +137,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
         documents=rows["documents"],
         chunks=rows["chunks"],
         contexts=_contexts(count_contexts(store), mode) | {"unwritten": unwritten, "missing": missing},
+        writing_seconds=unwritten * pace if pace is not None else None,
         vectors=rows["chunks_with_vectors"],
         cached={name: rows[name] for name in ("cached_contexts", "cached_vectors", "superseded_documents")},
         models=names,
@@ -164,6 +168,7 @@ def status_of_part(store: Store, settings: Settings) -> Status:
         documents=rows["documents"],
         chunks=rows["chunks"],
         contexts=_contexts(count_contexts(store), settings.context) | {"unwritten": 0, "missing": 0},
+        writing_seconds=None,
         vectors=rows["chunks_with_vectors"],
         cached={},
         models=chosen(settings),

@@ -11,7 +11,7 @@ import click
 
 from local_rag.cli.options import Command, has_own_process, library_options, model_option, open_library
 from local_rag.cli.progress import IndexProgress
-from local_rag.display import describe_contexts, display_path, one_line, printable, printable_json
+from local_rag.display import counted, describe_contexts, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.indexing.indexer import IndexReport
 from local_rag.indexing.watch import Watch, batches
@@ -174,17 +174,15 @@ def _skipped(item: Skipped) -> str:
 def _verdict(report: IndexReport) -> str:
     """Say in one line whether a person must look at something."""
     concerns = [
-        _counted(report.to_look_at, "file that is not read", "files that are not read"),
-        _counted(report.waiting_for_ocr, "page that waits for OCR", "pages that wait for OCR"),
-        _counted(len(report.unreachable), "folder that is not reachable", "folders that are not reachable"),
+        _concern(report.to_look_at, "file that is not read", "files that are not read"),
+        _concern(report.waiting_for_ocr, "page that waits for OCR", "pages that wait for OCR"),
+        _concern(len(report.unreachable), "folder that is not reachable", "folders that are not reachable"),
     ]
     problems = ", ".join(filter(None, concerns))
-    count = report.added + report.changed + report.moved + report.unchanged
-    documents = _counted(count, "document", "documents") or "no documents"
-    held = f"{documents}, {report.chunks} chunks, {report.seconds:.0f} s"
+    held = f"{counted(report.documents, 'document')}, {counted(report.chunks, 'chunk')}, {report.seconds:.0f} s"
     verdict = f"Please look at: {problems}. Everything else is fine" if problems else "Everything is fine"
-    return f'{verdict}: {held}. Next: local-rag ask "your question"' if count else f"{verdict}: {held}."
+    return f'{verdict}: {held}. Next: local-rag ask "your question"' if report.documents else f"{verdict}: {held}."
 
 
-def _counted(count: int, one: str, several: str) -> str:
+def _concern(count: int, one: str, several: str) -> str:
     return f"{count} {one if count == 1 else several}" if count else ""

@@ -10,7 +10,16 @@ from rich.filesize import decimal
 from local_rag.asking import Filters
 from local_rag.catalogue.library_status import Status
 from local_rag.cli.options import Command, filter_options, json_option, library_options, open_library
-from local_rag.display import describe_contexts, display_path, gain_as_text, one_line, printable, printable_json
+from local_rag.display import (
+    counted,
+    describe_contexts,
+    display_path,
+    duration,
+    gain_as_text,
+    one_line,
+    printable,
+    printable_json,
+)
 
 _EXAMPLES = 5
 _MANY_UNUSED = 2  # vectors in the store for each that is used
@@ -29,8 +38,9 @@ def status(library: Path, as_json: bool, **settings: Any) -> None:
 
 def _as_text(status: Status) -> str:
     written = describe_contexts(status.contexts)
-    if status.contexts["unwritten"]:
-        written.append(f"{status.contexts['unwritten']} sentences not written yet")
+    if unwritten := status.contexts["unwritten"]:
+        left = f" ({duration(status.writing_seconds)} of writing)" if status.writing_seconds is not None else ""
+        written.append(f"{unwritten:,} of {counted(status.chunks, 'sentence')} not written yet{left}")
     generations = [
         f"{name} ({decimal(size)}{', live' if name == status.live_generation else ''})"
         for name, size in status.generations.items()
@@ -38,10 +48,11 @@ def _as_text(status: Status) -> str:
     lines = [
         f"Library: {status.library} ({decimal(status.disk['library'])})",
         f"Folders: {', '.join(display_path(root) for root in status.roots) or 'none'}",
-        f"Documents: {status.documents}, {status.chunks} chunks, {status.vectors} of them with vectors",
+        f"Documents: {status.documents:,}, {counted(status.chunks, 'chunk')}, {status.vectors:,} of them with vectors",
         f"Contexts: {', '.join(written) or 'none'}",
-        f"Cached: {status.cached['cached_contexts']} contexts, {status.cached['cached_vectors']} vectors, "
-        f"{status.cached['superseded_documents']} superseded documents ({decimal(status.disk['store'])})",
+        f"Cached: {counted(status.cached['cached_contexts'], 'context')}, "
+        f"{counted(status.cached['cached_vectors'], 'vector')}, "
+        f"{counted(status.cached['superseded_documents'], 'superseded document')} ({decimal(status.disk['store'])})",
         f"Models: {', '.join(f'{role} {name}' for role, name in status.models.items())}",
         f"Indexes: {', '.join(generations) or 'none'}",
     ]
@@ -53,7 +64,7 @@ def _as_text(status: Status) -> str:
         lines.append("Most cached vectors belong to no document any more; `local-rag clean` deletes them.")
     if (usage := status.usage).questions:
         lines.append(
-            f"Last 30 days: {usage.questions} questions, {usage.refused} of them not answered, "
+            f"Last 30 days: {counted(usage.questions, 'question')}, {usage.refused:,} of them not answered, "
             f"median {usage.median_seconds:.1f} seconds"
         )
     if status.fingerprint:

@@ -74,10 +74,10 @@ _FIRST_SECONDS = 30.0  # until the first run publishes what it has so far; then 
 class IndexReport:
     """What a run of `index` has done.
 
-    `contexts` counts what was added: chunks of which code says what distinguishes them (`by_terms`), sentences that a
-    model wrote (`by_model`) and those that were `dropped`. `unwritten` sentences wait for the next run. No sentence was
-    written if the context model, `model_to_pull`, is missing. Of the tokens in all prompts, `share_reused` came from
-    the KV cache.
+    `documents` and `chunks` are those of the library. `contexts` counts what was added to it: chunks of which code says
+    what distinguishes them (`by_terms`), sentences that a model wrote (`by_model`) and those that were `dropped`.
+    `unwritten` sentences wait for the next run. No sentence was written if the context model, `model_to_pull`, is
+    missing. Of the tokens in all prompts, `share_reused` came from the KV cache.
     """
 
     added: int = 0
@@ -91,6 +91,7 @@ class IndexReport:
     to_look_at: int = 0
     notes: list[Note] = field(default_factory=list)
     waiting_for_ocr: int = 0  # pages
+    documents: int = 0
     chunks: int = 0
     contexts: dict[str, int] = field(default_factory=dict)
     tokens_evaluated: int = 0
@@ -356,7 +357,7 @@ class Indexer:
         started, computed = time.monotonic(), time.process_time()
         documents, versions = embedded_versions(self._store, self._embedding.plan)
         manifest = self._manifest(documents, versions) | ({"expected": expected} if expected else {})
-        self.report.chunks = manifest["chunks"]
+        self.report.documents, self.report.chunks = manifest["documents"], manifest["chunks"]
         live = None if rebuild else self._indexes.live()
         # The ids of another version of the file mean something else.
         rebuild = rebuild or bool(live and not made_from(self._store, live))

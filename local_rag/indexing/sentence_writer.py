@@ -32,6 +32,8 @@ from local_rag.text.tokens import keyword_tokens
 
 OpenVocabulary = Callable[[Path], AbstractContextManager[Vocabulary]]
 
+SENTENCE_SECONDS = "sentence_seconds"  # the name under which a library remembers how long a sentence took last
+
 
 @dataclass(frozen=True, slots=True)
 class Subject:
@@ -108,7 +110,10 @@ class SentenceWriter:
                     speed = f"{machines_at_work(self.workers)}{done / (now - started):.2f} chunks/s"
                     share = f"{counts.reused / max(1, counts.prompt):.0%} of prompt tokens shared"
                     self.progress(_progress(min(done, total), total, f"{speed}, {share}"))
-        self.written.seconds += time.monotonic() - started
+        took = time.monotonic() - started
+        self.written.seconds += took
+        if done:
+            self.store.remember({SENTENCE_SECONDS: took / done})
 
     def _jobs(self, vocabulary: Vocabulary, until: float, last: float) -> Iterator[ContextJob]:
         """Plan documents when the workers get to them; yield the missing sentences, each once, until it is time."""

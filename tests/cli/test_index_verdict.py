@@ -16,14 +16,14 @@ def test_everything_is_fine_although_some_files_are_no_documents() -> None:
     report = IndexReport(skipped=[Skipped(Path("/a/song.mp3"), "audio or video, not a document")], published=True)
     report.notes = [Note(Path("/a/b.docx"), "1 chart is left out")]
     said = lines(report)
-    assert said[-1] == "Everything is fine: no documents, 0 chunks, 0 s."
+    assert said[-1] == "Everything is fine: no documents, no chunks, 0 s."
     assert said.index("Read, with a remark (1):") < said.index("Nothing to read in (1):")
 
 
 def test_what_must_be_looked_at_comes_first_and_is_counted_at_the_end() -> None:
     locked, empty = Skipped(Path("/a/locked.pdf"), "encrypted PDF"), Skipped(Path("/a/b.txt"), "empty")
     report = IndexReport(skipped=[locked, empty], to_look_at=1, waiting_for_ocr=2, unreachable=[Path("/gone")])
-    report.added, report.unchanged, report.chunks, report.seconds = 1, 2, 9, 4.2
+    report.documents, report.chunks, report.seconds = 3, 9, 4.2
     report.notes = [Note(Path("/a/b.docx"), "1 chart is left out")]
     said = lines(report)
     assert said[-1] == (

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from local_rag.asking import Filters
 from local_rag.display import passage_as_lines
 from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
 from local_rag.index.segment import write_manifest
 from local_rag.indexing.indexer import IndexReport
+from local_rag.indexing.sentence_writer import SENTENCE_SECONDS
 from local_rag.indexing.situating_prompts import plan_contexts
 from local_rag.indexing.workers import LocalWorkers
 from local_rag.library import Library
@@ -88,6 +90,23 @@ def test_a_model_writes_for_every_chunk_and_code_says_what_distinguishes_look_al
     assert report.contexts["by_model"] == written > 0
     assert written + report.contexts.get("dropped", 0) == len(generator.prompts) == report.chunks
     assert report.unwritten == 0
+
+
+def test_status_says_how_long_the_missing_sentences_will_take(forms: Path) -> None:
+    index(forms / "bread.md")
+    with library()[0] as opened:
+        assert opened.status().writing_seconds == 0
+        opened.index([forms], contexts=False)
+        status = opened.status()
+        unwritten = status.contexts["unwritten"]
+        assert unwritten > 0
+        assert status.writing_seconds == pytest.approx(unwritten * sentence_seconds(opened))
+        assert opened.seen_by(Filters(within=("bread.md",))).status().writing_seconds is None
+
+
+def sentence_seconds(opened: Library) -> float:
+    with opened.reading() as store:
+        return float(store.remembered(SENTENCE_SECONDS))
 
 
 def test_documents_in_the_greatest_need_come_first(forms: Path) -> None:
