@@ -237,11 +237,9 @@ class Library(View):
             self._forget_remembered_flags()
             store.add_roots(roots)
             include(store, [*roots, *again])
+            self._erase_if_finished(store)  # sentences may take hours
             report = indexer.run(roots, **how)
-            if not is_unfinished(store, self._shared.indexes.live()):
-                if erasing(store):
-                    finish_erasing(store, self._shared.indexes)
-                erase_ordered(store, self._shared.indexes, self._parts.disk)
+            self._erase_if_finished(store)
             if self.settings.context == "auto" and self.settings.context_minutes:
                 report.model_to_pull = context_model_to_pull(self.settings)
             return report
@@ -292,8 +290,7 @@ class Library(View):
             removal = find_documents(store, paths, erase=erase, disk=self._parts.disk)
             if not dry_run:
                 remove(store, self._shared.indexes, removal, erase=erase)
-                if not is_unfinished(store, self._shared.indexes.live()):
-                    erase_ordered(store, self._shared.indexes, self._parts.disk)
+                self._erase_if_finished(store)
             return removal
 
     def order_erasing(self, paths: Iterable[Path | str]) -> None:
@@ -309,9 +306,17 @@ class Library(View):
     def erase_ordered(self) -> None:
         """Erase what was ordered, and finish what was begun."""
         with locked_store(self.folder) as store:
-            if erasing(store):
-                finish_erasing(store, self._shared.indexes)
-            erase_ordered(store, self._shared.indexes, self._parts.disk)
+            self._erase(store)
+
+    def _erase(self, store: Store) -> None:
+        if erasing(store):
+            finish_erasing(store, self._shared.indexes)
+        erase_ordered(store, self._shared.indexes, self._parts.disk)
+
+    def _erase_if_finished(self, store: Store) -> None:
+        """Erase what was ordered, unless an `index` is unfinished, which comes first."""
+        if not is_unfinished(store, self._shared.indexes.live()):
+            self._erase(store)
 
     def clean(self, *, dry_run: bool = False) -> Cleaning:
         """Delete what is no longer needed: old indexes, orphaned contexts and vectors, leftovers."""

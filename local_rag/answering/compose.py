@@ -102,7 +102,7 @@ def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: str) 
         return "\n".join([translated(NOT_SURE, question), *map(_quotation_line, quotes)])
     sentences = [" ".join(_pieces(part)) for part in parts if part.outcome == "answered"]
     given = dict.fromkeys(one for part in parts if part.outcome == "answered" for one in _quotes(part, sources))
-    steps = [f"{unwrapped(one.text)} [{one.citation}]" for one in given if is_list(one.text)]
+    steps = [f"{in_lines(one.text)} [{one.citation}]" for one in given if is_list(one.text)]
     others = ["\n".join(_other_lines(part, sources, question)) for part in parts if part.outcome != "answered"]
     return "\n\n".join([" ".join(filter(None, sentences)), *steps, *others])
 
@@ -115,7 +115,7 @@ def _pieces(part: Part) -> Iterator[str]:
             yield f"{one.sentence} {one.citations or ''}".rstrip()
         elif one in struck:
             number, unit = one.units[0]
-            yield f"\u201c{unwrapped(unit.text)}\u201d [{number + 1}]"
+            yield f"\u201c{in_lines(unit.text)}\u201d [{number + 1}]"
     if part.rest:
         yield part.rest
 
@@ -130,7 +130,7 @@ def _other_lines(part: Part, sources: Sequence[Source], question: str) -> Iterat
 
 
 def _quotation_line(quote: Quote) -> str:
-    return f"- {unwrapped(quote.text)} [{quote.citation}]"
+    return f"- {in_lines(quote.text)} [{quote.citation}]"
 
 
 def _quotes(part: Part, sources: Sequence[Source]) -> list[Quote]:
@@ -157,14 +157,14 @@ def quote_best(sentences: Iterable[Attribution], sources: Sequence[Source]) -> l
     return _as_quotes([*stood_on, *sorted(ranked, key=lambda one: one[1].rank)], sources)[:MOST_LINES]
 
 
-def unwrapped(text: str) -> str:
-    """Return quoted text with its wrapped lines joined; the items of a list and the lines of code stay apart."""
+def in_lines(text: str) -> str:
+    """Return quoted text with the lines joined that only wrap; the items of a list and the lines of code stay apart."""
     return text if text.startswith(("```", "~~~")) else _WRAPPED.sub(" ", text)
 
 
 def is_list(text: str) -> bool:
     """Return whether quoted text consists of several steps."""
-    return "\n" in unwrapped(text) and bool(_STEP.match(text))
+    return "\n" in in_lines(text) and bool(_STEP.match(text))
 
 
 def _as_quotes(units: Iterable[tuple[int, Unit]], sources: Sequence[Source]) -> list[Quote]:

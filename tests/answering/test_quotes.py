@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.answering.attribution import Attributor
-from local_rag.answering.compose import MOST_LINES, is_list, quote_best, quote_support, unwrapped
+from local_rag.answering.compose import MOST_LINES, is_list, quote_best, quote_support, in_lines
 from local_rag.answering.selection import Source, select_sources, whole_sources
 from local_rag.records import Quote
 from tests.fakes import FakeReader, passage
@@ -61,9 +61,9 @@ def test_without_an_answer_the_best_units_are_quoted() -> None:
 
 
 def test_wrapped_lines_are_joined_but_not_steps_items_and_code() -> None:
-    assert unwrapped("The boat\n  leaves.") == "The boat leaves."
+    assert in_lines("The boat\n  leaves.") == "The boat leaves."
     for text in ("1. Wait.\n2. Go.", "- Wait.\n- Go.", "```\nwait\n  go\n```"):
-        assert unwrapped(text) == text
+        assert in_lines(text) == text
 
 
 _LINES = st.sampled_from(
