@@ -26,6 +26,7 @@ from local_rag.web.changes.additions import AllowedFolders, clear_uploads
 from local_rag.web.changes.document_changes import COMMAND, DocumentChanges
 from local_rag.web.gate.access import Access
 from local_rag.web.gate.guard import Guard, Limits, Scope
+from local_rag.web.page_drawings import PageDrawings
 from local_rag.web.pages import (
     ask_page,
     changes_page,
@@ -84,7 +85,7 @@ def make_app(
     library = worker.library
     changes = DocumentChanges(library.folder, maintain, library.erases_later, unwritten=library.count_unwritten)
     worker.on_answering = changes.give_way
-    lists = QuestionLists(service)
+    lists, drawings = QuestionLists(service), PageDrawings()
     added = [interface(service) for interface in interfaces]
 
     def told(scope: Scope, status: int, seconds: float) -> None:
@@ -110,6 +111,7 @@ def make_app(
             await socket.close()
         await asyncio.to_thread(changes.close)
         lists.close()
+        drawings.close()
         await asyncio.to_thread(worker.close)
 
     pages = (page_route(route) for page in _PAGES for route in page.ROUTES)
@@ -122,7 +124,7 @@ def make_app(
     app.state.site = Site(service, changes, AllowedFolders(may_add), lists, port=port, root=root, libraries=libraries)
     app.state.pace, app.state.checkup = library_page.Pace(), Checkup(check)
     app.state.reading_questions = questions_page.Reading()
-    app.state.drawing = asyncio.Semaphore(document_page.DRAWN_AT_ONCE)
+    app.state.drawings = drawings
     return Guard(
         app,
         hosts=hosts,

@@ -16,6 +16,7 @@ from local_rag.retrieval.highlights import Mark, MarkKind, marks
 from local_rag.text.sentences import unwrapped
 from local_rag.web.views.document_html import TextKind, header_above, kind_of, open_fence, render
 from local_rag.web.views.document_view import PART, address_of, find_place, view_document
+from local_rag.web.views.sheet_rows import names_above
 
 SIGNS = "ab1 .\n\n!?[]()`*_-<>&\"'#\u2022,|:\\~=+"
 LINES = r"""
@@ -31,6 +32,8 @@ LINES = r"""
     code
 ===
 Row 2: name: Ada; born: 1815
+Row 3: Ada; born: x; name: y; name: z; name: w
+Row 4: alone
 Columns: name; born
 **bold
 text** here
@@ -55,6 +58,7 @@ SPANS = st.lists(
 )
 OURS = re.compile(
     r"</?(?:p|ul|ol|li|pre|code|strong|em|s|h[1-6]|hr|br|blockquote|table|thead|tbody|tr|th|td|div|span|b|mark)>"
+    r'|<h[1-6] id="line-\d+">|<table class="rows">|<span class="field">|<th scope="(?:row|col)">|<td colspan="\d+">'
     r'|<p class="(?:plain|record)">|<span class="beside">|<li value="\d+">'
     r'|<mark class="(?:passage)? ?(?:best)? ?(?:term)?"(?: id="passage" tabindex="-1")?>'
     r'|<div class="wide" tabindex="0" role="group" aria-label="Table">|<div class="block">|<span class="n">\d+</span>'
@@ -63,11 +67,12 @@ OURS = re.compile(
 
 def shown(text: str, kind: TextKind, spans: list[tuple[int, int, MarkKind]]) -> str:
     made = [Mark(min(a, b, len(text)), min(max(a, b), len(text)), kind) for a, b, kind in spans]
-    return str(render(text, kind, made, anchor="passage", first_line=7))
+    return str(render(text, kind, made, anchor="passage", first_line=7, columns=("born", "name", "name")))
 
 
 def words(markup: str) -> str:
     """Return the letters and digits that a page shows, and those of the numbers of its lists."""
+    markup = re.sub(r"<thead><tr><th></th>.*?</thead>", "", markup)  # names of columns, which the rows repeat
     plain = re.sub(r'<li value="(\d+)">', r"\1", re.sub(r'<span class="n">\d+</span>', "", markup))
     return letters(html.unescape(OURS.sub("", plain)))
 
@@ -139,10 +144,56 @@ def test_rows_keep_the_header_that_their_passage_lacks() -> None:
     assert header_above(TABLE, "") == header_above("text", "| a |") == ""
 
 
-def test_a_row_of_a_sheet_stands_for_itself_with_its_names_set_off() -> None:
-    shown = str(render("Columns: name; born\nRow 2: name: Ada; born: 2*3*4\nRow 3: name: Bob", "sheet"))
-    assert shown.count('<p class="record">') == 3
-    assert "<b>Row 2:</b> <span>name:</span> Ada; <span>born:</span> 2*3*4</p>" in shown
+def table(shown: str) -> list[list[str]]:
+    """Return the texts of the cells of each row of a table, without what is seen only where no header is."""
+    shown = re.sub('<span class="field">.*?</span>', "", shown)
+    return [re.findall("<t[hd][^>]*>(.*?)</t[hd]>", row) for row in re.findall("<tr>(.*?)</tr>", shown)]
+
+
+def test_rows_of_a_sheet_are_a_table() -> None:
+    rows = "Row 2: name: Ada; born: 2*3*4\nRow 3: name: Bob; ship: a; see: b\nRow 4: Subtotal\nRow 5: ship: c"
+    cells = [["2", "Ada", "2*3*4", ""], ["3", "Bob", "", "a; see: b"], ["4", "Subtotal"], ["5", "", "", "c"]]
+    shown = str(render(f"Prices\nColumns: name; born; ship\n{rows}\n\n## More\n\nRow 9: alone", "sheet"))
+    assert table(shown) == [["", "name", "born", "ship"], *cells]
+    assert '<p class="plain">Prices</p>' in shown
+    assert '<p class="record"><b>Row 9:</b> alone</p>' in shown
+    assert table(str(render(rows, "sheet", columns=("name", "born", "ship")))) == [["", "name", "born", "ship"], *cells]
+    passage = "Row 2: Lamp; born: 1\nRow 3: Boat; born: 2; see: x"
+    assert table(str(render(passage, "sheet"))) == [
+        ["", "", "born", "see"], ["2", "Lamp", "1", ""], ["3", "Boat", "2", "x"]
+    ]  # fmt: skip
+    assert marked(str(render(passage, "sheet", best(passage, "Boat; born: 2")))) == ["Boat", "born: ", "2"]
+
+
+def test_the_names_above_a_part_of_a_sheet_are_found() -> None:
+    text = "Columns: a; b\nRow 2: a: 1\nRow 3: b: 2\n\nColumns: c\nRow 2: c: 1\n\nRow 1: x"
+    found = [names_above(text, text.index(row)) for row in ("Row 3", "Row 2: c", "Row 1")]
+    assert found == [("a", "b"), ("c",), ()]
+
+
+def test_the_outline_has_every_heading_and_where_it_stands() -> None:
+    text = "# Leave\n\nText.\n\n## 1. Long\n\nText.\n\n```\n# no\n```\n\n## 2. Short\n\nText.\n"
+    chunk = replace(PASSAGE, start=0, end=len(text), text=text, headings=("Leave",))
+    view = view_document(WholeDocument(1, "/a.docx", "", "same", text, (chunk,)))
+    assert [(one.level, one.title, one.anchor) for one in view.outline] == [
+        (0, "Leave", "line-1"), (1, "1. Long", "line-5"), (1, "2. Short", "line-13")
+    ]  # fmt: skip
+    assert all(one.shown and f'id="{one.anchor}"' in view.rendered for one in view.outline)
+    assert not any(one.shown for one in view_document(view.document, start=len(text)).outline)
+    plain = "Mail\n\nSheet\nText of it.\nEnd\n## Sheet\nText."
+    chunks = (replace(PASSAGE, headings=("Sheet",)), replace(PASSAGE, start=20, headings=("Sheet", "Cut in two")))
+    view = view_document(WholeDocument(1, "/a.eml", "", "same", plain, chunks))
+    found = [(one.level, one.title, one.anchor) for one in view.outline]
+    assert found == [(0, "Sheet", "line-3"), (1, "Cut in two", ""), (0, "Sheet", "line-6")]
+    assert "##" not in view.rendered
+
+
+def test_the_outline_of_a_long_document_is_complete() -> None:
+    section = "## Part {0}\n\n```\n# not this\n```\n" + "word " * 500 + "\n"
+    text = "".join(section.format(number) for number in range(400))
+    assert len(text) > 800_000
+    outline = view_document(WholeDocument(1, "/a.md", "", "same", text, ())).outline
+    assert [one.title for one in outline] == [f"Part {number}" for number in range(400)]
 
 
 def test_wrapped_lines_are_joined_and_others_stay() -> None:

@@ -12,17 +12,16 @@ from starlette.routing import Route
 from local_rag.errors import LibraryError, MissingError, QuestionError, ReadError
 from local_rag.files import open_in_place
 from local_rag.reading.mailbox import mailbox_of
-from local_rag.reading.page_image import draw_page
 from local_rag.reading.read import read_bytes
 from local_rag.view import View
 from local_rag.web.forms import parse_number
+from local_rag.web.page_drawings import PageDrawings
 from local_rag.web.site import PageRequest
 from local_rag.web.views.answer_view import STATES
 from local_rag.web.views.document_view import path_key, view_document
 
 _BLOCK = 256 * 1024
 _MOVED = "The file was moved or deleted after indexing; its text is in the library."
-DRAWN_AT_ONCE = 2
 
 
 class _Identifier(IntegerConvertor):
@@ -57,7 +56,11 @@ def document(request: PageRequest) -> Response:
     view = view_document(
         whole, chunk_id=chunk, place=place, start=offset(request, "from"), page=known(request, "page"), plain=plain
     )
-    return request.page("document.html", view=view, change=STATES[whole.state], is_pdf=_is_pdf(whole.path), plain=plain)
+    size = (0, 0)
+    if (is_pdf := _is_pdf(whole.path)) and view.page is not None and not plain:
+        marked = view.chunk.text if view.chunk else ""
+        size = request.app.state.drawings.size(Path(whole.path), view.page, marked)
+    return request.page("document.html", view=view, change=STATES[whole.state], is_pdf=is_pdf, plain=plain, size=size)
 
 
 def _newer(library: View, of: str) -> int | None:
@@ -68,12 +71,12 @@ def _newer(library: View, of: str) -> int | None:
 
 async def page_image(request: PageRequest) -> Response:
     """Draw a page of a PDF with the words of a passage marked."""
-    path, passage = await request.aside(lambda: _page_of(request))
-    async with request.app.state.drawing:
-        try:
-            image = await asyncio.to_thread(draw_page, path, request.path_params["page"], passage)
-        except ReadError as error:
-            raise LibraryError(f"The page cannot be drawn: the file {error}.") from None
+    drawings: PageDrawings = request.app.state.drawings
+    drawing = await request.aside(lambda: drawings.draw(*_page_of(request)))
+    try:
+        image = await asyncio.wrap_future(drawing)
+    except ReadError as error:
+        raise LibraryError(f"The page cannot be drawn: the file {error}.") from None
     return Response(image, media_type="image/png")
 
 
@@ -118,9 +121,9 @@ def _is_pdf(path: str) -> bool:
     return path.lower().endswith(".pdf")
 
 
-def _page_of(request: PageRequest) -> tuple[Path, str]:
-    """Return the file of a PDF and the text of the passage to mark, empty if none is named."""
-    library, chunk = request.library, known(request, "chunk")
+def _page_of(request: PageRequest) -> tuple[Path, int, str]:
+    """Return the file of a PDF, the page, and the text of the passage to mark, empty if none is named."""
+    library, chunk, page = request.library, known(request, "chunk"), int(request.path_params["page"])
     path = library.document(request.path_params["document"], with_text=False).path
     if not _is_pdf(path):
         raise MissingError("Only pages of a PDF are drawn.")
@@ -128,8 +131,8 @@ def _page_of(request: PageRequest) -> tuple[Path, str]:
     try:
         passage = library.passage(chunk)
     except MissingError:
-        return Path(path), ""
-    return Path(path), passage.text if passage.path == path else ""
+        return Path(path), page, ""
+    return Path(path), page, passage.text if passage.path == path else ""
 
 
 def offset(request: PageRequest, name: str) -> int:

@@ -20,12 +20,13 @@ from markupsafe import Markup, escape
 from local_rag.reading.formats import format_named
 from local_rag.records import Passage
 from local_rag.retrieval.highlights import Mark
+from local_rag.web.views.sheet_rows import FIELD, RECORD, Cell, table_of
 
 TextKind = Literal["markdown", "text", "sheet", "code"]
 
-_SHEETS = (".csv", ".tsv", ".xlsx", ".ods")
-# What the converters write as Markdown; mail may be either, and is shown as the text that it mostly is.
-_MARKDOWN = (".htm", ".html", ".xhtml", ".ipynb", ".docx", ".epub", ".odp", ".odt", ".pptx", ".mht", ".mhtml")
+_SHEETS = ("sheets.", "open_document.convert_ods")  # converters that write rows
+# Those that write Markdown; mail may be either, and is shown as the text that it mostly is.
+_MARKDOWN = ("html_pages.", "notebooks.", "office.", "books.", "open_document.", "mail.convert_web_archive")
 _BLOCKS: dict[TextKind, list[str]] = {
     "markdown": ["blockquote", "code", "fence", "heading", "lheading", "list", "hr", "table"],
     "text": ["table"],
@@ -44,8 +45,7 @@ _RUN = re.compile(r"\s+|\S+")
 _ADDRESS = re.compile(r"\W{0,100}?\](\((?:[^()\n]++|\([^()\n]*+\))*+\))")
 _ITEM = re.compile(r"\s*(?:\(?\d{1,3}[.)]|[-*+\u2022\u00b7\u2013])\s")
 _LAID_OUT = re.compile(r"\t|\S\s{2,}\S")  # columns, or code: such lines stay as they are
-_RECORD = re.compile(r"(?:Row \d{1,9}|Columns):(?= )")
-_FIELD = re.compile(r"(?:(?<=; )|(?<=\A))[^:;\n]{1,200}:(?= )")
+_HEADING = re.compile(r"#{1,6} (?=\S)")
 _FENCE = re.compile(r"^ {0,3}(```++|~~~++)([^\n`]*+)$", re.MULTILINE)
 _TABLE_RULE = re.compile(r"(?=[ |:]*+-)[ |:-]*+")
 _CELL_END = re.compile(r"(?<!\\)\|")
@@ -59,10 +59,10 @@ _SIGNS = " \n\t[]()<>*_~`|#\\!"
 
 def kind_of(path: str) -> TextKind:
     """Return how the text of a document is to be shown, by the suffix of its file."""
-    name = PurePath(path).name.lower()
-    if name.endswith(_SHEETS):
+    found = format_named(PurePath(path).name)
+    if found.converter.startswith(_SHEETS):
         return "sheet"
-    return "markdown" if name.endswith(_MARKDOWN) else format_named(name).kind
+    return "markdown" if found.converter.startswith(_MARKDOWN) else found.kind
 
 
 def open_fence(text: str, end: int) -> str:
@@ -127,12 +127,14 @@ def render(
     headings: Collection[str] = (),
     first_line: int = 0,
     anchor: str = "",
+    columns: Sequence[str] = (),
 ) -> Markup:
     """Return text of a document as HTML.
 
     `before` is read before the text, as the header of its table is. `heading` is the level of the highest heading, and
-    `headings` are lines of plain text that are headings. With `first_line`, the blocks have the numbers of their lines.
-    `anchor` is the id of the first mark of the strongest kind.
+    `headings` are lines of plain text that are headings. With `first_line`, the blocks have the numbers of their lines,
+    and headings ids with theirs. `anchor` is the id of the first mark of the strongest kind. `columns` are the names of
+    the columns of the sheet within which the text begins.
     """
     moved = [Mark(mark.start + len(before), mark.end + len(before), mark.kind) for mark in marks]
     writer = _Writer((before + text).translate(_LENGTH_KEPT), moved, anchor)
@@ -141,7 +143,7 @@ def render(
         writer.take(len(writer.text))
         writer.open("</code></pre>")
     else:
-        _Renderer(writer, kind, heading, headings, (first_line, before.count("\n"))).render()
+        _Renderer(writer, kind, heading, headings, (first_line, before.count("\n")), columns).render()
     return Markup("".join(writer.parts))  # noqa: S704  our own elements, with all text escaped
 
 
@@ -212,9 +214,16 @@ class _Renderer:
     """
 
     def __init__(
-        self, writer: _Writer, kind: TextKind, heading: int, headings: Collection[str], numbered: tuple[int, int]
+        self,
+        writer: _Writer,
+        kind: TextKind,
+        heading: int,
+        headings: Collection[str],
+        numbered: tuple[int, int],
+        columns: Sequence[str],
     ) -> None:
         self._writer, self._kind, self._heading, self._headings = writer, kind, heading, headings
+        self._columns = columns
         self._first_line, self._before = numbered
         self._starts = [0, *(line_break.end() for line_break in re.finditer("\n", writer.text)), len(writer.text)]
         self._row_end = 0  # of the row of a table in which it is
@@ -226,8 +235,7 @@ class _Renderer:
         for token in _PARSERS[self._kind].parse(writer.text):
             at_top = token.level == 0
             if at_top and token.nesting >= 0 and self._first_line and token.map:
-                number = self._first_line + max(0, token.map[0] - self._before)
-                writer.open(f'<div class="block"><span class="n">{number}</span><div>')
+                writer.open(f'<div class="block"><span class="n">{self._number(token.map[0])}</span><div>')
             self._write(token)
             if at_top and token.nesting <= 0 and self._first_line:
                 writer.open("</div></div>\n")
@@ -255,9 +263,19 @@ class _Renderer:
             self._hidden = token.hidden or self._kind != "markdown"
             writer.open("" if self._hidden else _tag(token, "p"))
         elif token.type.startswith("heading"):
-            writer.open(_tag(token, f"h{min(_DEEPEST_HEADING, self._heading + int(token.tag[1:]) - 1)}"))
+            level = min(_DEEPEST_HEADING, self._heading + int(token.tag[1:]) - 1)
+            writer.open(f"<h{level}{self._identified(token.map[0])}>" if token.map and not token.level
+                        and token.nesting == 1 else _tag(token, f"h{level}"))  # fmt: skip
         else:  # lists, quotations and parts of a table, without attributes
             writer.open(_tag(token, token.tag))
+
+    def _number(self, line: int) -> int:
+        """Return the number of a line in its document."""
+        return self._first_line + max(0, line - self._before)
+
+    def _identified(self, line: int) -> str:
+        """Return the id of the heading in a line, as an attribute."""
+        return f' id="line-{self._number(line)}"' if self._first_line and line >= self._before else ""
 
     def _end_of(self, token: Token) -> int:
         return self._starts[token.map[1]] if token.map else len(self._writer.text)
@@ -377,39 +395,99 @@ class _Renderer:
             (start, stop - (text[stop - 1 : stop] == "\n")) for start, stop in pairwise(self._starts[first : end + 1])
         ]
         lines = [text[start:stop] for start, stop in spans]
-        width = max(map(len, lines))
-        inside = False
-        for (start, stop), line, following in zip(spans, lines, [*lines[1:], ""], strict=True):
-            alone = "record" if _RECORD.match(line) else "heading" if " ".join(line.split()) in self._headings else ""
-            if alone and inside:
+        width, inside, done = max(map(len, lines)), False, 0
+        for number, ((start, stop), line, following) in enumerate(zip(spans, lines, [*lines[1:], ""], strict=True)):
+            if number < done:
+                continue
+            is_row, heading = bool(RECORD.match(line)), self._heading_in(line)
+            if (is_row or heading) and inside:
                 writer.open("</p>\n")
-            if not alone and not inside:
+                inside = False
+            if is_row:
+                done = next((at for at in range(number, len(lines)) if not RECORD.match(lines[at])), len(lines))
+                self._rows([start for start, _ in spans[number:done]], lines[number:done])
+                continue
+            if not heading and not inside:
                 writer.open('<p class="plain">')
-            inside = not alone
+            inside = not heading
             writer.reach(start)
-            if alone == "record":
-                self._record(stop)
-            elif alone:
-                writer.open(f"<h{self._heading}>")
+            if heading:
+                level = min(_DEEPEST_HEADING, self._heading + (len(heading) - 2 if heading[0] == "#" else 0))
+                writer.open(f"<h{level}{self._identified(first + number)}>")
+                writer.done += len(heading) if heading[0] == "#" else 0
                 writer.take(stop)
-                writer.open(f"</h{self._heading}>\n")
+                writer.open(f"</h{level}>\n")
             else:
                 writer.take(stop)
-                if following and not alone:
+                if following and not RECORD.match(following) and not self._heading_in(following):
                     writer.take(stop + 1, joined=_is_wrapped(line, following, width))
         writer.open("</p>\n" if inside else "")
+
+    def _heading_in(self, line: str) -> str:
+        """Return the signs before the heading in a line of plain text, a blank without any; empty if it is none."""
+        if not self._headings:
+            return ""
+        signs = _HEADING.match(line)
+        title = " ".join(line[signs.end() if signs else 0 :].split())
+        return (signs[0] if signs else " ") if title in self._headings else ""
+
+    def _rows(self, starts: Sequence[int], lines: Sequence[str]) -> None:
+        """Write rows of a sheet as a table, or each by itself where they have no columns in common."""
+        table = table_of(lines, self._columns if lines[0].startswith("Row ") else ())
+        writer, names = self._writer, table.names
+        if not names:
+            for start, line in zip(starts, lines, strict=True):
+                writer.reach(start)
+                self._record(start + len(line))
+            return
+        writer.open(_ELEMENTS["table_open"].replace("<table>", '<table class="rows">'))
+        if lines[0].startswith("Row "):
+            writer.open("<thead><tr><th></th>")
+            writer.open("".join(f'<th scope="col">{escape(name)}</th>' for name in names))
+            writer.open("</tr></thead>\n")
+        for start, line, cells in zip(starts, lines, table.rows, strict=True):
+            is_header = line.startswith("Columns")
+            writer.open("<thead>" if is_header else "")
+            self._row(start, line, cells, len(names), "th" if is_header else "td")
+            writer.open("</thead>\n" if is_header else "")
+        writer.open(_ELEMENTS["table_close"])
+
+    def _row(self, start: int, line: str, cells: Sequence[Cell], width: int, element: str) -> None:
+        """Write a row of a sheet; each cell repeats the name of its column, which is seen where no header is."""
+        writer, named, column = self._writer, line.index(":"), 0
+        first = "td" if element == "th" else 'th scope="row"'
+        writer.reach(start)
+        writer.open(f'<tr><{first}><span class="field">')
+        writer.take(start + (named if element == "th" else line.index(" ") + 1))
+        writer.open("</span>")
+        writer.take(start + named)
+        writer.open(f"</{first[:2]}>")
+        for cell in cells:
+            writer.reach(start + cell.start)
+            writer.open(f"<{element}></{element}>" * (cell.column - column))
+            scope = ' scope="col"' if element == "th" else f' colspan="{width}"' if cell.column < 0 else ""
+            writer.open(f"<{element}{scope}>")
+            if cell.value > cell.start:
+                writer.open('<span class="field">')
+                writer.take(start + cell.value)
+                writer.open("</span>")
+            writer.take(start + cell.end)
+            writer.open(f"</{element}>")
+            column = width if cell.column < 0 else cell.column + 1
+        writer.open(f"<{element}></{element}>" * (width - column))
+        writer.open("</tr>\n")
 
     def _record(self, end: int) -> None:
         """Write a row of a sheet, `Row 2: name: Ada; born: 1815`, with the names of its columns set off."""
         writer, text = self._writer, self._writer.text
-        named = _RECORD.match(text, writer.done, end)
+        named = RECORD.match(text, writer.done, end)
         writer.open('<p class="record"><b>')
         writer.take(named.end() if named else end)
         writer.open("</b>")
         cells = text[writer.done : end]
         begun = writer.done + len(cells) - len(cells.lstrip())
         writer.take(begun)
-        for field in _FIELD.finditer(text[begun:end]):
+        for field in FIELD.finditer(text[begun:end]):
             writer.take(begun + field.start())
             writer.open("<span>")
             writer.take(begun + field.end())

@@ -15,10 +15,11 @@ from local_rag.catalogue.contents import WholeDocument
 from local_rag.records import Passage
 from local_rag.retrieval.highlights import Mark
 from local_rag.web.views.document_html import header_above, kind_of, open_fence, render
+from local_rag.web.views.outline import OutlineEntry, outline_of, titles_in
+from local_rag.web.views.sheet_rows import names_above
 
 PART = 40_000  # characters shown at once
 _BEFORE = 4000  # of them before a passage
-_MOST_HEADINGS = 400
 _LONGEST_LINE = 4000
 _MOVED_BY = 200_000  # characters, within which words are looked for that a link leads to
 _BEGINNING = re.compile(r"(?<!\w)\w|[^\w\s]")  # where words may begin that a link leads to
@@ -35,15 +36,6 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Outline:
-    """A heading and the chunk that begins below it."""
-
-    title: str
-    level: int
-    chunk: int
-
-
-@dataclass(frozen=True, slots=True)
 class DocumentView:
     """A part of a document; `before` and `after` are offsets of the parts around it, None if there are none.
 
@@ -54,7 +46,7 @@ class DocumentView:
     document: WholeDocument
     rendered: Markup
     lines: tuple[Line, ...]
-    outline: tuple[Outline, ...]
+    outline: tuple[OutlineEntry, ...]
     start: int
     end: int
     length: int
@@ -138,7 +130,7 @@ def view_document(
         document=document,
         rendered=Markup("") if plain else _render(document, (begin, end), marks, first),
         lines=tuple(_lines(text, begin, end, first, best or marked)) if plain else (),
-        outline=tuple(_outline(chunks)),
+        outline=outline_of(document, (begin, end)),
         start=begin,
         end=end,
         length=len(text),
@@ -198,10 +190,10 @@ def _render(document: WholeDocument, part: tuple[int, int], marks: Sequence[Mark
     before = open_fence(document.text, begin) if kind == "markdown" else ""
     if not before and kind in {"markdown", "text"} and index >= 0:
         before = header_above(text, chunks[index].table_header)
-    headings = {title for chunk in chunks for title in chunk.headings} if kind == "text" else ()
-    return render(
-        text, kind, marks, before=before, heading=2, headings=headings, first_line=first_line, anchor="passage"
-    )
+    headings = titles_in(chunks) if kind == "text" else ()
+    columns = names_above(document.text, begin) if kind != "markdown" else ()
+    how = {"heading": 2, "headings": headings, "first_line": first_line, "columns": columns}
+    return render(text, kind, marks, before=before, anchor="passage", **how)
 
 
 def _start_of(chunk: Passage) -> int:
@@ -227,16 +219,3 @@ def _lines(text: str, begin: int, end: int, number: int, marked: tuple[int, int]
             if line[0]:
                 yield Line(number if offset == 0 else 0, pieces, begins)
         number += 1
-
-
-def _outline(chunks: Sequence[Passage]) -> Iterator[Outline]:
-    """Yield each heading once, with the first chunk below it."""
-    before: tuple[str, ...] = ()
-    count = 0
-    for chunk in chunks:
-        headings = chunk.headings
-        for level, title in enumerate(headings):
-            if headings[: level + 1] != before[: level + 1] and count < _MOST_HEADINGS:
-                count += 1
-                yield Outline(title, level, chunk.chunk_id)
-        before = headings
