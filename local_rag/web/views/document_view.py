@@ -192,8 +192,17 @@ def _render(document: WholeDocument, part: tuple[int, int], marks: Sequence[Mark
         before = header_above(text, chunks[index].table_header)
     headings = titles_in(chunks) if kind == "text" else ()
     columns = names_above(document.text, begin) if kind != "markdown" else ()
-    how = {"heading": 2, "headings": headings, "first_line": first_line, "columns": columns}
-    return render(text, kind, marks, before=before, anchor="passage", **how)
+    return render(
+        text,
+        kind,
+        marks,
+        before=before,
+        heading=2,
+        headings=headings,
+        first_line=first_line,
+        anchor="passage",
+        columns=columns,
+    )
 
 
 def _start_of(chunk: Passage) -> int:
