@@ -67,7 +67,7 @@ def display_path(path: Path | str) -> str:
 
 def names_below(roots: Iterable[Path]) -> Name:
     """Return a function that names a path or location from its indexed folder on, for who knows no other folder."""
-    known = sorted(((str(root), f"{root.parent}/") for root in roots), key=lambda one: -len(one[0]))
+    known = sorted(((str(root), f"{str(root.parent).rstrip('/')}/") for root in roots), key=lambda one: -len(one[0]))
 
     def name(path: Path | str) -> str:
         text = str(path)

@@ -256,3 +256,40 @@ if (upload) watchDrop(upload, at("files"));
 const progress = document.querySelector("section.progress"), checkup = document.querySelector("section.checkup");
 if (progress) watch(progress, root + "/library/progress", true);
 if (checkup) watch(checkup, root + "/library/doctor", false);
+
+// --- Library, documents, questions of a file, people ---
+
+// A tree of check boxes: a folder stands for all that is in it, and is half chosen where a part of that is.
+function watchTree(tree) {
+  const boxes = (place) => Array.from(place.querySelectorAll("input[type=checkbox]"));
+  const inner = (box) => boxes(box.closest("li")).slice(1);
+  const count = () => {
+    for (const box of boxes(tree).reverse()) {
+      const below = inner(box);
+      if (!below.length) continue;
+      box.indeterminate = !box.checked && below.some((one) => one.checked || one.indeterminate);
+    }
+  };
+  const above = (box) => {
+    const item = box.closest("ul").closest("li");
+    return item && tree.contains(item) ? item.querySelector("input[type=checkbox]") : null;
+  };
+  for (const box of boxes(tree)) if (box.checked) inner(box).forEach((one) => { one.checked = true; });
+  count();
+  tree.addEventListener("change", ({ target }) => {
+    inner(target).forEach((one) => { one.checked = target.checked; });
+    for (let box = target.checked ? null : above(target); box; box = above(box)) box.checked = false;
+    count();
+  });
+  // Only the outermost ones are sent: what is in a chosen folder is chosen with it.
+  tree.closest("form").addEventListener("formdata", ({ formData }) => {
+    const chosen = boxes(tree).filter((box) => box.checked);
+    new Set(boxes(tree).map((box) => box.name)).forEach((name) => formData.delete(name));
+    for (const box of chosen) {
+      const outer = above(box);
+      if (!outer || !outer.checked) formData.append(box.name, box.value);
+    }
+  });
+}
+
+document.querySelectorAll("ul.tree").forEach(watchTree);
