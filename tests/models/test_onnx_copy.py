@@ -19,7 +19,7 @@ from local_rag.models.onnx.copy import make_copy
 from local_rag.models.onnx.session import COPY_FILE, copy_folder, damaged_onnx_copies, find_copy
 from local_rag.models.reader import CrossEncoderReader, OnnxReader
 from local_rag.models.registry import resolve
-from tests.support.checkpoints import save_bert, save_xlm_roberta
+from tests.support.checkpoints import save_bert, save_leaf, save_xlm_roberta
 
 pytestmark = pytest.mark.slow
 SAME_COSINE = 0.9999  # minimum, between the copy's vectors and those of sentence-transformers
@@ -71,6 +71,21 @@ def test_a_copy_of_an_embedder_gives_the_same_vectors(models: Path, pooling: str
     assert same.min() >= SAME_COSINE
     assert copied.embed_query("tide") @ reference.embed_query("tide") >= SAME_COSINE
     assert copied.embed_query("tide") @ copied.embed_passages(["tide"])[0] < SAME_COSINE, "the prefix is for queries"
+
+
+def test_an_embedder_of_ones_own_with_a_layer_after_pooling_has_a_copy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCAL_RAG_MODELS", str(tmp_path / "models"))
+    (tmp_path / "models").mkdir()
+    model = resolve(str(save_leaf(tmp_path / "leaf")), "embed")
+    copied, reference = load_embedder(model), SentenceEmbedder(model, half=False)
+    assert isinstance(copied, OnnxEmbedder)
+    vectors = copied.embed_passages(TEXTS)
+    assert vectors.shape == (len(TEXTS), 64)
+    assert (vectors * reference.embed_passages(TEXTS)).sum(axis=1).min() >= SAME_COSINE
+    assert copied.embed_query("tide") @ reference.embed_passages(["the: tide"])[0] >= SAME_COSINE
+    assert min(vectors[0] @ vectors[1:].T) < 0.99, "vectors so alike would prove nothing"
 
 
 def test_a_copy_of_a_reranker_gives_the_same_scores(models: Path) -> None:

@@ -29,6 +29,23 @@ def save_bert(folder: Path) -> Path:
     return folder
 
 
+def save_leaf(folder: Path) -> Path:
+    """Save an embedder in the shape of mdbr-leaf-ir: mean pooling, then a linear layer to a larger width."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    parts = folder.with_name(f"{folder.name}-parts")
+    parts.mkdir()
+    transformer = modules.Transformer(str(save_bert(parts)))
+    torch.manual_seed(1)
+    widening = modules.Dense(in_features=32, out_features=64, activation_function=torch.nn.Identity())
+    several = [transformer, modules.Pooling(32, pooling_mode="mean"), widening, modules.Normalize()]
+    prompts = {"query": "the: ", "document": ""}
+    SentenceTransformer(modules=several, prompts=prompts, device="cpu").save_pretrained(str(folder))
+    return folder
+
+
 def _save_letters(folder: Path) -> int:
     """Save a Unigram tokenizer of letters; return the size of its vocabulary."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
