@@ -17,17 +17,16 @@ from local_rag.answering.pipeline import AnswerPipeline, Telling
 from local_rag.answering.probability import valid
 from local_rag.answering.question_parts import read_question
 from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
+from local_rag.catalogue.browsing import Listing, Look, browse, look
 from local_rag.catalogue.contents import (
     Contents,
     FileStates,
-    IndexedDocument,
     IndexProgress,
     ListedDocument,
     Location,
     WholeDocument,
     find_passage,
     index_progress,
-    indexed_documents,
     list_documents,
     locate,
     whole_document,
@@ -202,12 +201,23 @@ class View:
         with self.reading() as store:
             return names_below(store.roots())
 
-    def indexed_documents(self, *, start: int, count: int) -> tuple[list[IndexedDocument], list[tuple[str, str]]]:
-        """Return how far `count` documents from `start` on are indexed, and as many unreadable files with reasons."""
+    def browse(self, wanted: Look = Look(), *, start: int = 0, count: int = 100) -> Listing:  # noqa: B008
+        """Return `count` of the documents that are looked at, from `start` on, and how far each is indexed."""
         with self._reading() as (store, seen):
-            skipped = [(path, one.reason) for path, one in store.unread().items()][:count]
-            found = indexed_documents(store, self._shared.files, start=start, count=count)
-            return [replace(one, id=seen.told[one.id]) for one in found] if seen else found, skipped
+            found = browse(store, self._shared.files, wanted, start=start, count=count)
+            if seen is None:
+                return found
+            return replace(found, documents=tuple(replace(one, id=seen.told[one.id]) for one in found.documents))
+
+    def looked_at(self, wanted: Look) -> list[str]:
+        """Return the paths of all documents that are looked at."""
+        with self.reading() as store:
+            return [one.path for one in look(store, wanted)]
+
+    def unread(self) -> list[tuple[str, str]]:
+        """Return the files that could not be read, with the reasons."""
+        with self.reading() as store:
+            return [(path, one.reason) for path, one in sorted(store.unread().items())]
 
     def index_progress(self) -> IndexProgress:
         """Return how far the documents are indexed, perhaps by another process.
@@ -215,9 +225,8 @@ class View:
         Whether others are being indexed is nothing that who sees a part is told.
         """
         with self.reading() as store:
-            found = index_progress(store, self.settings.context)
-        waiting = found.vectors < found.chunks or (found.situated and found.sentences < found.chunks)
-        return replace(found, running=found.running and waiting) if self._limits else found
+            found = index_progress(store)
+        return replace(found, running=found.running and found.vectors < found.chunks) if self._limits else found
 
     def search_keywords(self, question: str, *, top: int, filters: Filters = EVERYTHING) -> list[Passage]:
         """Return the best passages for the words of a question; no model is loaded, and any thread may call it."""

@@ -19,9 +19,9 @@ from local_rag.files import is_locked
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.changes import FileState, file_state
 from local_rag.indexing.roots import Roots
-from local_rag.records import ContextMode, Passage, found_passage
+from local_rag.records import Passage, found_passage
 from local_rag.retrieval.filters import document_filter
-from local_rag.store.counts import count_contexts, count_rows, document_states
+from local_rag.store.counts import count_rows
 from local_rag.store.database import Store, StoredDocument
 
 SeenState = FileState | Literal["unknown"]
@@ -118,7 +118,7 @@ class Contents:
 class IndexedDocument:
     """How far a document is indexed: its chunks, and how many of them have a context and a vector.
 
-    `notes` say what of the file could not be read.
+    `notes` say what of the file could not be read; it was last `changed` that many seconds after 1970.
     """
 
     id: int
@@ -128,17 +128,17 @@ class IndexedDocument:
     chunks: int
     vectors: int
     notes: tuple[str, ...]
+    size: int
+    changed: int
 
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """How far an `index` is that another process may be running; chunks wait for sentences if `situated`."""
+    """How many chunks have their vector, and whether a process, perhaps another one, is changing the library."""
 
     running: bool
-    situated: bool
     chunks: int
     vectors: int
-    sentences: int
 
 
 def locate(store: Store, passages: Sequence[Passage], files: FileStates) -> list[Location]:
@@ -175,34 +175,10 @@ def whole_document(store: Store, document_id: int, files: FileStates, *, with_te
     return WholeDocument(document.id, document.path, document.title, state, text, passages)
 
 
-def indexed_documents(store: Store, files: FileStates, *, start: int, count: int) -> list[IndexedDocument]:
-    """Return how far `count` documents are, in the order of their paths from `start` on."""
-    found = document_states(store, start=start, count=count)
-    states = files.of([one.document for one in found])
-    return [
-        IndexedDocument(
-            one.document.id,
-            one.document.path,
-            one.document.title,
-            states[one.document.id],
-            one.chunks,
-            one.vectors,
-            one.notes,
-        )
-        for one in found
-    ]
-
-
-def index_progress(store: Store, context: ContextMode) -> IndexProgress:
+def index_progress(store: Store) -> IndexProgress:
     """Return how far the documents are indexed."""
-    rows, kinds = count_rows(store), count_contexts(store)
-    return IndexProgress(
-        running=is_locked(store.folder / "lock"),
-        situated=context == "auto",
-        chunks=rows["chunks"],
-        vectors=rows["chunks_with_vectors"],
-        sentences=kinds.get("model", 0) + kinds.get("dropped", 0),
-    )
+    rows = count_rows(store)
+    return IndexProgress(is_locked(store.folder / "lock"), rows["chunks"], rows["chunks_with_vectors"])
 
 
 # `waiting`: read, but not in the live index yet; `changed`: the file has changed since it was read.

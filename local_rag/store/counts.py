@@ -1,6 +1,7 @@
 """Counts for `status`: how many documents, chunks, contexts and vectors a store holds, and what is still to be made."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from local_rag.index.protocol import Index
@@ -44,17 +45,18 @@ class DocumentState:
     notes: tuple[str, ...]
 
 
-def document_states(store: Store, *, start: int, count: int) -> list[DocumentState]:
-    """Return the state of `count` documents, by path from the one at position `start` on."""
+def document_states(store: Store, documents: Sequence[int]) -> list[DocumentState]:
+    """Return the state of each of these documents that is live, in their order."""
     rows = store.connection.execute(
         f"SELECT {DOCUMENT_COLUMNS}, count(chunks.id), count(vectors.key), notes FROM "  # noqa: S608
-        "(SELECT * FROM documents WHERE live ORDER BY path LIMIT ? OFFSET ?) AS documents "
+        "(SELECT * FROM documents WHERE live AND id IN (SELECT value FROM json_each(?))) AS documents "
         # Not the chunks that are shown of a part (seen.py): SQLite would look for all of them.
         "LEFT JOIN main.chunks ON document_id = documents.id AND chunks.kind = 'chunk' "
-        "LEFT JOIN vectors ON vectors.key = vector_key GROUP BY documents.id ORDER BY path",
-        (count, start),
+        "LEFT JOIN vectors ON vectors.key = vector_key GROUP BY documents.id",
+        (json.dumps(list(documents)),),
     )
-    return [DocumentState(stored_document(row), row[9], row[10], tuple(json.loads(row[11]))) for row in rows]
+    states = {row[0]: DocumentState(stored_document(row), row[9], row[10], tuple(json.loads(row[11]))) for row in rows}
+    return [states[one] for one in documents if one in states]
 
 
 def count_missing_contexts(store: Store, plan: str) -> int:

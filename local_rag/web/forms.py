@@ -10,7 +10,8 @@ from local_rag.asking import Filters
 from local_rag.errors import QuestionError
 
 Fields = Mapping[str, Any]
-_MOST_FIELDS = 50
+_MOST_FIELDS = 50  # with different names
+_MOST_VALUES = 2000
 _LARGEST_ID = 10**18 - 1  # SQLite holds larger ones, no library has them
 _MOST_CHARACTERS = 2000  # of the values of a filter
 _PART = re.compile(r'\s*"[^"]*"|[^,]+')  # a value that holds a comma stands in quotation marks
@@ -25,9 +26,24 @@ def read_form(body: bytes, *, is_json: bool) -> dict[str, Any]:
             if isinstance(fields, dict):
                 return fields
             raise QuestionError('The body is not a JSON object; send `{"question": ...}`.')
-        return dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+        fields = dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_VALUES))
+        if len(fields) > _MOST_FIELDS:
+            raise QuestionError(f"The form has more than {_MOST_FIELDS} fields.")
+        return fields
     except (ValueError, RecursionError) as error:
         raise QuestionError("The form cannot be read; send UTF-8 as a form or as JSON.") from error
+
+
+def read_values(body: bytes, name: str, *, is_json: bool) -> list[str]:
+    """Return all values of one field of a form, or of a list in a JSON object; raise QuestionError for another body."""
+    if is_json:
+        value = read_form(body, is_json=True).get(name, [])
+        return list(map(str, value if isinstance(value, list) else [value]))
+    try:
+        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_VALUES)
+    except ValueError as error:
+        raise QuestionError("The form cannot be read; send UTF-8 as a form or as JSON.") from error
+    return [value for key, value in pairs if key == name and value]
 
 
 def text_field(fields: Fields, name: str) -> str:

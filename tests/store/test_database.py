@@ -71,7 +71,7 @@ def test_each_note_on_a_live_document_is_one(store: Store) -> None:
         ("/documents/a", "2 images"),
         ("/documents/a", "a page: “3”"),
     ]
-    [first, second] = document_states(store, start=0, count=9)
+    [first, second] = document_states(store, [one.id for one in store.documents()])
     assert (first.notes, second.notes) == (("2 images", "a page: “3”"), ())
     store.supersede([first.document])
     assert store.notes() == []

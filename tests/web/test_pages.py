@@ -567,11 +567,11 @@ def test_a_filter_that_cannot_be_read_is_named(client: TestClient, name: str, va
 
 
 def test_folders_that_cannot_be_reached_are_named(client: TestClient, documents: Path) -> None:
-    assert "Not reachable" not in client.get("/library").text
+    assert "is not reachable" not in client.get("/library").text
     documents.rename(documents.with_name("elsewhere"))
     page = client.get("/library").text
-    assert "Not reachable" in page
-    assert "its documents are kept until it is back" in page
+    assert "is not reachable: its documents are kept until it is back" in page
+    assert page.index("is not reachable") < page.index("<h2>Documents</h2>")
 
 
 def test_a_list_of_documents_is_a_table_that_sorts_without_a_script(client: TestClient, folder: Path) -> None:

@@ -298,7 +298,7 @@ def test_a_session_ends_with_the_person(opened: TestClient, library: Path) -> No
     assert opened.post("/login", data={"token": token}).status_code == 303
     page = opened.get("/library").text
     assert "Anna, reader" in page
-    assert "The part of this library that you may see." in page
+    assert "The part of this library that you may see: 3 documents." in page
     remove_person(library, "Anna")
     assert opened.get("/library").status_code == 401
 

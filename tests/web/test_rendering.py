@@ -156,6 +156,7 @@ def test_rows_of_a_sheet_are_a_table() -> None:
     shown = str(render(f"Prices\nColumns: name; born; ship\n{rows}\n\n## More\n\nRow 9: alone", "sheet"))
     assert table(shown) == [["", "name", "born", "ship"], *cells]
     assert '<p class="plain">Prices</p>' in shown
+    assert ">More</h6>" in shown
     assert '<p class="record"><b>Row 9:</b> alone</p>' in shown
     assert table(str(render(rows, "sheet", columns=("name", "born", "ship")))) == [["", "name", "born", "ship"], *cells]
     passage = "Row 2: Lamp; born: 1\nRow 3: Boat; born: 2; see: x"

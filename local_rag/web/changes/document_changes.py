@@ -246,6 +246,8 @@ class DocumentChanges:
             for line in process.stdout:
                 with suppress(ValueError, KeyError):  # something else has printed
                     message = self._take(json.loads(line)) or message
+            with suppress(OSError):  # it was stopped before it read its order, which is still to be written
+                process.stdin.close()
         with self._changed:
             self._process = None
         self._end(order, "" if message == "done" else message)

@@ -1,7 +1,7 @@
 """The page that changes the documents: files and folders are added, indexed again, watched, removed and erased."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 from starlette.routing import Route
 
+from local_rag.catalogue.browsing import ORDERS, Look
 from local_rag.errors import ForbiddenError, MissingError, QuestionError
 from local_rag.serving.http import json_response
 from local_rag.web.changes.additions import MOST_BYTES, MOST_FILES, RefusedFileError, add_file, folder_of
@@ -17,6 +18,7 @@ from local_rag.web.forms import parse_number, text_field
 from local_rag.web.site import PageRequest
 
 _MOST_FIELDS = 20
+_LONGEST_SEARCH = 200  # characters
 _UNPROTECTED = (
     "Without a token everybody on this machine could change the documents; serve with a token, or name a folder with "
     "--may-add."
@@ -32,6 +34,18 @@ def may_change(request: PageRequest) -> bool:
 def change_of(request: PageRequest) -> ChangeView:
     """Return what is being done, as this person may know it: numbers and names are of the whole library."""
     return request.site.changes.view(request.person.id, whole=request.library.is_whole)
+
+
+def look_of(fields: Mapping[str, Any]) -> Look:
+    """Return which documents the fields of an address or a form ask for."""
+    order = next((one for one in ORDERS if one == fields.get("sort")), "path")
+    return Look(
+        folder=text_field(fields, "folder"),
+        words=text_field(fields, "q")[:_LONGEST_SEARCH],
+        part=fields.get("show") == "part",
+        order=order,
+        down=bool(fields.get("down")),
+    )
 
 
 def form(request: PageRequest) -> Response:
@@ -113,23 +127,27 @@ async def stop(request: PageRequest) -> Response:
 
 
 async def remove(request: PageRequest) -> Response:
-    """Remove a document or an indexed folder from the library, or erase it, once that is confirmed."""
+    """Remove documents or an indexed folder from the library, or erase them, once that is confirmed."""
     _require(request)
-    fields, site = await request.fields(), request.site
-    path = await request.aside(lambda: _named(request, fields))
+    fields, chosen = await request.fields(), await request.chosen("document")
     do = "erase" if text_field(fields, "how") == "erase" else "remove"
     if do == "erase":
         request.require("owner")
-    if not fields.get("confirmed"):
-        document, folder = fields.get("document", ""), fields.get("root", "")
-        return await request.aside(lambda: request.page("remove.html", path=path, document=document, folder=folder))
-    await request.aside(lambda: request.service.record_change(do, [Path(path)], request.caller))
-    if do == "erase":
-        await request.aside(lambda: request.service.library.order_erasing([path]))
-        site.changes.submit("erase")
-    else:
-        site.changes.submit("remove", [path], request.person.id)
-    return _back(request)
+
+    def carry_out() -> Response:
+        paths = _named(request, fields, chosen)
+        changed = bool(fields.get("all")) and str(fields["all"]) != str(len(paths))
+        if changed or not fields.get("confirmed"):
+            return request.page("remove.html", paths=paths, chosen=_again(fields, chosen, len(paths)), changed=changed)
+        request.service.record_change(do, list(map(Path, paths)), request.caller)
+        if do == "erase":
+            request.service.library.order_erasing(paths)
+            request.site.changes.submit("erase")
+        else:
+            request.site.changes.submit("remove", paths, request.person.id)
+        return _back(request)
+
+    return await request.aside(carry_out)
 
 
 def task(request: PageRequest) -> Response:
@@ -155,15 +173,30 @@ def _require(request: PageRequest) -> None:
         raise ForbiddenError(_UNPROTECTED)
 
 
-def _named(request: PageRequest, fields: dict[str, Any]) -> str:
-    """Return the path of the document or root that is to be removed; raise MissingError for any other."""
+def _named(request: PageRequest, fields: Mapping[str, Any], chosen: Sequence[str]) -> list[str]:
+    """Return the paths of what is to be removed; raise MissingError for what this person does not see."""
     library = request.library
-    if number := parse_number(str(fields.get("document") or "")):
-        return library.document(number, with_text=False).path
+    if fields.get("all"):
+        return library.looked_at(look_of(fields))
     root = text_field(fields, "root")
-    if root not in map(str, library.contents().roots) or not library.is_whole:
+    if root and root in map(str, library.contents().roots) and library.is_whole:
+        return [root]
+    paths = {number: path for path, number in library.contents().documents.items()}
+    numbers = [parse_number(one) or 0 for one in chosen]
+    if root or not all(number in paths for number in numbers):
         raise MissingError("This is no document or folder of the library; choose one of the page.")
-    return root
+    if not numbers:
+        raise QuestionError("No document was chosen; tick some on the page.")
+    return list(dict.fromkeys(paths[number] for number in numbers))
+
+
+def _again(fields: Mapping[str, Any], chosen: Sequence[str], count: int) -> list[tuple[str, str]]:
+    """Return the fields of a form that names the same once more."""
+    if fields.get("all"):
+        looked = [(name, text_field(fields, name)) for name in ("folder", "q", "show")]
+        return [("all", str(count)), *((name, value) for name, value in looked if value)]
+    root = text_field(fields, "root")
+    return [("root", root)] if root else [("document", one) for one in chosen]
 
 
 def _back(request: PageRequest) -> Response:

@@ -3,13 +3,17 @@
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.responses import Response
 from starlette.routing import Route
 
+from local_rag.catalogue.browsing import FolderCount, Look
 from local_rag.catalogue.contents import IndexedDocument, IndexProgress
 from local_rag.catalogue.library_status import Status
 from local_rag.errors import ModelError
@@ -17,12 +21,14 @@ from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
 from local_rag.serving.http import json_response
 from local_rag.view import View
-from local_rag.web.pages.changes_page import change_of, may_change
+from local_rag.web.changes.document_changes import ChangeView
+from local_rag.web.pages.changes_page import change_of, look_of, may_change
 from local_rag.web.pages.document_page import offset
 from local_rag.web.site import PageRequest
 from local_rag.web.views.answer_view import STATES
 
-_LISTED = 200  # documents on a page
+_LISTED = 100  # documents on a page
+_MOST_SKIPPED = 500
 _WINDOW = 120.0  # seconds over which the rate is taken
 _LEAST = 2.0
 
@@ -50,7 +56,6 @@ class ProgressView:
     """How far an index is; `rate` per second and `left` in seconds are None if unknown."""
 
     running: bool
-    stage: str
     done: int
     total: int
     rate: float | None
@@ -67,6 +72,8 @@ class DocumentView:
     chunks: int
     state: str
     notes: tuple[str, ...]
+    size: int
+    changed: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +89,15 @@ class ModelView:
 
 @dataclass(frozen=True, slots=True)
 class LibraryView:
-    """All that the page of the library shows."""
+    """All that the page of the library shows: of `found` documents that are looked at, those from `start` on."""
 
     status: Status
     progress: ProgressView
     documents: tuple[DocumentView, ...]
+    found: int
+    folders: tuple[FolderCount, ...]
+    above: tuple[FolderCount, ...]
+    in_part: int
     skipped: tuple[tuple[str, str], ...]
     models: tuple[ModelView, ...]
     start: int
@@ -96,56 +107,120 @@ class LibraryView:
 
 
 def library(request: PageRequest) -> Response:
-    """Show the library."""
-    view = view_library(request.library, request.app.state.pace, start=offset(request, "from"))
+    """Show the library: what needs attention, and the documents that are looked at."""
+    wanted, start = look_of(request.query_params), offset(request, "from")
+    view = view_library(request.library, request.app.state.pace, wanted, start=start, models=_sees_models(request))
     if request.wants_json:
         return json_response(view)
-    checkup, task = request.app.state.checkup.view, change_of(request)
-    return request.page("library.html", view=view, checkup=checkup, may_change=may_change(request), task=task)
+    task = change_of(request)
+    return request.page(
+        "library.html",
+        view=view,
+        wanted=wanted,
+        address=partial(_address, wanted),
+        checkup=request.app.state.checkup.view,
+        may_change=may_change(request),
+        task=task,
+        progress=_shown(request, view.progress, task),
+    )
 
 
 def progress(request: PageRequest) -> Response:
-    """Return the part of the page that shows a running index; a header says whether one is running."""
+    """Return the part of the page that shows an index of another program; a header says whether one is running."""
     library = request.library
-    progress = view_progress(library.index_progress(), request.app.state.pace if library.is_whole else None)
-    return request.part("progress.html", running=progress.running, progress=progress)
+    found = view_progress(library.index_progress(), request.app.state.pace if library.is_whole else None)
+    shown = _shown(request, found, change_of(request))
+    return request.part("progress.html", running=bool(shown and shown.running), progress=shown)
 
 
 ROUTES = (Route("/library", library), Route("/library/progress", progress))
 
 
-def view_library(library: View, pace: Pace, *, start: int = 0) -> LibraryView:
-    """Gather what the page shows, with the documents from `start` on."""
-    status, indexing = library.status(), library.index_progress()
-    documents, skipped = library.indexed_documents(start=start, count=_LISTED)
+def _address(wanted: Look, **changed: Any) -> str:
+    """Return the address of the documents that are looked at, changed in something."""
+    start = changed.pop("start", 0)
+    other = replace(wanted, **changed)
+    fields = {
+        "q": other.words,
+        "folder": other.folder,
+        "show": "part" if other.part else "",
+        "sort": other.order if other.order != "path" else "",
+        "down": "1" if other.down else "",
+        "from": start,
+    }
+    query = urlencode({name: value for name, value in fields.items() if value})
+    return f"/library?{query}" if query else "/library"
+
+
+def _sees_models(request: PageRequest) -> bool:
+    """Return whether models, disk and doctor are of interest: they belong to who runs the server."""
+    return request.person.may("owner") and request.library.is_whole
+
+
+def _shown(request: PageRequest, progress: ProgressView, task: ChangeView) -> ProgressView | None:
+    """Return how far an index is that somebody started elsewhere, None for who does not change documents.
+
+    What was ordered on the page is shown with its own progress.
+    """
+    return progress if may_change(request) and not (task.running and task.what != "contexts") else None
+
+
+def view_library(
+    library: View,
+    pace: Pace,
+    wanted: Look = Look(),  # noqa: B008
+    *,
+    start: int = 0,
+    models: bool = True,
+) -> LibraryView:
+    """Gather what the page shows, with the documents from `start` on, and the `models` for who runs the server."""
+    status, listing = library.status(), library.browse(wanted, start=start, count=_LISTED)
     return LibraryView(
         status=status,
-        progress=view_progress(indexing, pace if library.is_whole else None),
-        documents=tuple(map(_view_document, documents)),
-        skipped=tuple(skipped),
-        models=tuple(_models(library)),
+        progress=view_progress(library.index_progress(), pace if library.is_whole else None),
+        documents=tuple(map(_view_document, listing.documents)),
+        found=listing.found,
+        folders=listing.folders,
+        above=listing.above,
+        in_part=listing.in_part,
+        skipped=tuple(library.unread()[:_MOST_SKIPPED]),
+        models=tuple(_models(library)) if models else (),
         start=start,
         before=max(0, start - _LISTED) if start else None,
-        after=start + _LISTED if start + _LISTED < status.documents else None,
+        after=start + _LISTED if start + _LISTED < listing.found else None,
         whole=library.is_whole,
     )
 
 
 def view_progress(indexing: IndexProgress, pace: Pace | None) -> ProgressView:
-    """Return how far an index is: chunks are embedded first, then those that are situated wait for sentences.
+    """Return how far an index is.
 
     Without a pace, which only who sees the whole library may see, neither rate nor time left are given.
     """
-    total, stage, done = indexing.chunks, "Embedding", indexing.vectors
-    if indexing.situated and done >= total:
-        stage, done = "Writing contexts", indexing.sentences
+    total, done = indexing.chunks, indexing.vectors
     rate = pace.rate(done) if indexing.running and pace else None
-    return ProgressView(indexing.running, stage, done, total, rate, (total - done) / rate if rate else None)
+    return ProgressView(indexing.running, done, total, rate, (total - done) / rate if rate else None)
 
 
 def _view_document(document: IndexedDocument) -> DocumentView:
     state = STATES[document.state] or ("waiting to be embedded" if document.vectors < document.chunks else "ready")
-    return DocumentView(document.id, document.path, document.title, document.chunks, state, document.notes)
+    return DocumentView(
+        document.id,
+        document.path,
+        document.title,
+        document.chunks,
+        state,
+        document.notes,
+        document.size,
+        _day(document.changed),
+    )
+
+
+def _day(seconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(seconds).date().isoformat()
+    except (OverflowError, OSError, ValueError):
+        return ""
 
 
 def _models(library: View) -> list[ModelView]:

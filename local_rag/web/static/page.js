@@ -293,3 +293,22 @@ function watchTree(tree) {
 }
 
 document.querySelectorAll("ul.tree").forEach(watchTree);
+
+// Documents to be removed: all of a page at once, and how many are chosen.
+function watchBulk(form) {
+  const all = at("all-of-page"), said = at("chosen-count"), buttons = form.querySelectorAll(".bulk-actions button:not([name])");
+  const boxes = Array.from(form.querySelectorAll("input[name=document]"));
+  const count = () => {
+    const chosen = boxes.filter((box) => box.checked).length;
+    all.checked = chosen === boxes.length;
+    all.indeterminate = chosen > 0 && chosen < boxes.length;
+    said.textContent = chosen ? `${chosen} chosen` : "";
+    buttons.forEach((button) => { button.disabled = !chosen; });
+  };
+  all.hidden = false;
+  all.addEventListener("change", () => { boxes.forEach((box) => { box.checked = all.checked; }); count(); });
+  form.addEventListener("change", ({ target }) => { if (target !== all) count(); });
+  count();
+}
+
+if (at("all-of-page")) watchBulk(document.querySelector("form.bulk"));

@@ -263,6 +263,7 @@ class _Renderer:
             self._hidden = token.hidden or self._kind != "markdown"
             writer.open("" if self._hidden else _tag(token, "p"))
         elif token.type.startswith("heading"):
+            self._hidden = False
             level = min(_DEEPEST_HEADING, self._heading + int(token.tag[1:]) - 1)
             writer.open(f"<h{level}{self._identified(token.map[0])}>" if token.map and not token.level
                         and token.nesting == 1 else _tag(token, f"h{level}"))  # fmt: skip
