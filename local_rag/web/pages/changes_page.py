@@ -9,7 +9,7 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 from starlette.routing import Route
 
-from local_rag.catalogue.browsing import ORDERS, Look
+from local_rag.catalogue.browsing import ORDERS, Look, Order
 from local_rag.errors import ForbiddenError, MissingError, QuestionError
 from local_rag.serving.http import json_response
 from local_rag.web.changes.additions import MOST_BYTES, MOST_FILES, RefusedFileError, add_file, folder_of
@@ -38,7 +38,7 @@ def change_of(request: PageRequest) -> ChangeView:
 
 def look_of(fields: Mapping[str, Any]) -> Look:
     """Return which documents the fields of an address or a form ask for."""
-    order = next((one for one in ORDERS if one == fields.get("sort")), "path")
+    order: Order = next((one for one in ORDERS if one == fields.get("sort")), "path")
     return Look(
         folder=text_field(fields, "folder"),
         words=text_field(fields, "q")[:_LONGEST_SEARCH],
