@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.answering.attribution import Attributor
-from local_rag.answering.compose import MOST_LINES, is_list, quote_best, quote_support, in_lines
+from local_rag.answering.compose import MOST_LINES, in_lines, is_list, quote_best, quote_support
 from local_rag.answering.selection import Source, select_sources, whole_sources
 from local_rag.records import Quote
 from tests.fakes import FakeReader, passage
