@@ -24,6 +24,8 @@ _NUMBER = re.compile(
     r"(?=\s*(?:[?,]|\Z)|\s(?:of|for|in|per|to|at|on|by|from|under|with|now)\b)",
     re.IGNORECASE,
 )
+_COUNT = re.compile(r"\bhow (?:many|much)\b(?! time)", re.IGNORECASE)
+_IN_CODE = re.compile(r"[^\W_][-/._]?\Z")  # before a number that belongs to a code such as R-2025-031
 _DATE = re.compile(
     r"\bwhen (?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|may|must|shall|should)\b"
     r"|\b(?:by|since|until|from) when\b|\b(?:what|which) (?:date|day|weekday|month|year|decade|century)\b"
@@ -113,16 +115,20 @@ def gives(kind: Asked | None, sentences: Sequence[str], question: str) -> bool:
     if len(WORD.findall(text)) <= _SHORT:
         return bool(text.strip())  # "Prophase I of meiosis"
     if kind == "number":
-        return _gives_number(text, asked)
+        return _gives_number(text, asked, is_count=bool(_COUNT.search(question)))
     if kind == "date":
         return _gives_date(text, asked)
     return kind is None or _gives_name(text, asked)
 
 
-def _gives_number(text: str, asked: Source) -> bool:
-    said = [number for number in find_numbers(text) if number.counts or number.unit]
+def _gives_number(text: str, asked: Source, *, is_count: bool) -> bool:
+    """Return whether a text says a number; a date or the code of something is none if the question is how many."""
+    said, dates = [number for number in find_numbers(text) if number.counts or number.unit], find_dates(text)
+    if is_count:
+        said = [one for one in said if one.unit or not _IN_CODE.search(text, max(0, one.start - 3), one.start)]
+        said = [one for one in said if not any(date.start <= one.start < date.end for date in dates)]
     return any(not asked.has_number(replace(number, unit=None)) for number in said) or bool(
-        _AMOUNT.search(text) or find_dates(text) or find_times(text)
+        _AMOUNT.search(text) or (dates and not is_count) or find_times(text)
     )
 
 
