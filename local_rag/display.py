@@ -32,6 +32,7 @@ STAGES: dict[Stage, str] = {
     "draft": "Drafting",
     "check": "Checking",
     "find": "Examining",
+    "extract": "Extracting",
 }
 _SNIPPET_CHARACTERS = 320
 _CHANCE = 0.05

@@ -15,7 +15,9 @@ RowKind = Literal["chunk", "document"]
 # The origin of a context. `terms`: what distinguishes the document, said by code; `unneeded`: nothing, because the
 # chunk cannot be mistaken; `model`: a sentence that a model wrote; `dropped`: none, because it was not good enough.
 ContextKind = Literal["terms", "unneeded", "model", "dropped"]
-Stage = Literal["read", "compare", "contextualize", "embed", "publish", "ask", "answer", "draft", "check", "find"]
+Stage = Literal[
+    "read", "compare", "contextualize", "embed", "publish", "ask", "answer", "draft", "check", "find", "extract"
+]
 # What a question asks of all documents: how many, which documents, or every place.
 FindKind = Literal["count", "documents", "list"]
 

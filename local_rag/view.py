@@ -4,7 +4,7 @@ A person with limits sees a library that consists of the documents within them. 
 that show these documents alone, so no method has to leave anything out, and none can be asked for more.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
@@ -34,6 +34,10 @@ from local_rag.catalogue.contents import (
 from local_rag.catalogue.library_status import Status, collect_status, status_of_part
 from local_rag.display import Name, names_below
 from local_rag.errors import LibraryError, StoppedError
+from local_rag.extraction.asking import DocumentAsker
+from local_rag.extraction.cells import Cell
+from local_rag.extraction.columns import Column, parse_columns
+from local_rag.extraction.extraction import Extraction, Table
 from local_rag.files import Disk
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Index, Indexes
@@ -43,7 +47,7 @@ from local_rag.models.reader import Reader
 from local_rag.records import Answer, Found, Passage, Progress, Written
 from local_rag.retrieval.counting_questions import FindQuestion, any_question, as_words
 from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words, scope_of
-from local_rag.retrieval.filters import Sight, document_filter
+from local_rag.retrieval.filters import Sight, document_filter, literal_path
 from local_rag.retrieval.live_searcher import LiveSearcher, OpenSearcher, live_index, require_sound
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace, search_keywords
@@ -59,6 +63,7 @@ from local_rag.store.storage_errors import storage_errors
 
 OnProgress = Callable[[Progress], None]
 T = TypeVar("T")
+_EXTRACTED_FROM = 4  # passages of a long document that are read for a question of a table
 _NOT_CALIBRATED = (
     "What is close enough is not measured for this embedder, so the documents with these words were found."
 )
@@ -284,6 +289,57 @@ class View:
             if asked.rule == "names":
                 return find_names(question, asked, scope)
             return find_words(question, asked, scope, stop=stop)
+
+    def extract(
+        self,
+        columns: Iterable[Column | Mapping[str, object] | str],
+        *,
+        filters: Filters | FilterFields = EVERYTHING,
+        newest: bool = False,
+        most: int = 0,
+        ask: bool = True,
+        progress: OnProgress = ignore,
+        stop: Callable[[], bool] = never,
+    ) -> Table:
+        """Ask each document that passes the filters the question of each column, and return the answers as a table.
+
+        A column has a name, a question and a type, or is written "Name: Question? (type)". What is stored is not asked
+        again, and each cell is stored the moment it exists; once `stop` returns True, the table holds what was asked
+        until then. `newest` leaves older versions out, `most` limits the documents, and without `ask` nothing is asked.
+        """
+        checked, limits, extraction = parse_columns(columns), as_filters(filters), self._extraction()
+        if ask:
+            table = extraction.run(checked, limits, newest=newest, most=most, progress=progress, stop=stop)
+        else:
+            table = extraction.stored(checked, limits, newest=newest, most=most)
+        with self._reading() as (_, seen):
+            if seen is None:
+                return table
+            rows = (replace(row, document=seen.told.get(row.document, 0)) for row in table.rows)
+            return replace(table, rows=tuple(rows))
+
+    def correct_cell(self, document_id: int, column: Column, cell: Cell | None) -> None:
+        """Keep a person's cell of a document in place of what the model said; None lets the model's count again."""
+        with self._reading() as (_, seen):
+            meant = seen.document_meant(document_id) if seen else document_id
+        self._extraction().correct(meant, column, cell)
+
+    def _extraction(self) -> Extraction:
+        models = [identity_of(self.settings, role) for role in ("answer", "rerank", "embed")]
+
+        @contextmanager
+        def open_asker(path: str) -> Iterator[tuple[DocumentAsker, Callable[[str], Sequence[Passage]]]]:
+            with self._shared.one_at_a_time:
+                answerer, opened = self._open_answerer(), self._open_searcher()
+                reader = opened.searcher.reader if self.reranks else None
+
+                def search(question: str) -> Sequence[Passage]:
+                    only = Filters(within=(literal_path(path),))
+                    return self._trace(Question(question), top=_EXTRACTED_FROM, filters=only).passages
+
+                yield DocumentAsker(answerer.generator, answerer.form, reader), search
+
+        return Extraction(self.folder, models, self.reading, open_asker, self.settings.no_versions)
 
     def families(self, *, filters: Filters | FilterFields = EVERYTHING) -> list[tuple[Version, ...]]:
         """Return the documents that are versions of each other, newest first; one of them must pass the filters."""

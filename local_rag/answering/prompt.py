@@ -56,7 +56,7 @@ def sources_prompt(
     after the question `before` it. Raises QuestionError if a question leaves no room.
     """
     asked = " ".join(question.split())
-    head = model.tokenize(model.chat_frame(_SYSTEM)[0], special=True)
+    head = opening_prompt(model)
     begin, end = (f"{_recalled(before)}Question: {asked}\n{more}" for more in ("\nSources:\n\n", ""))
     left = room - len(head) - len(model.tokenize(begin)) - len(model.tokenize(end))
     used, texts = list[Source](), list[str]()
@@ -84,6 +84,11 @@ def source_text(source: Source) -> str:
 def _recalled(before: Turn | None) -> str:
     """Write the previous question without its answer because a small model would repeat the answer."""
     return f"Question: {' '.join(before.question.split())[:_RECALLED_CHARACTERS]}\n" if before else ""
+
+
+def opening_prompt(model: Vocabulary) -> list[int]:
+    """Return the tokens up to the user's message."""
+    return model.tokenize(model.chat_frame(_SYSTEM)[0], special=True)
 
 
 def closing_prompt(request: str, model: Vocabulary) -> list[int]:

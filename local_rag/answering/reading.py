@@ -8,7 +8,7 @@ from local_rag.answering.probability import Signals
 from local_rag.answering.prompt import MAX_ANSWER_TOKENS, answer_requests, closing_prompt, sources_prompt
 from local_rag.answering.selection import Source
 from local_rag.asking import Turn
-from local_rag.llama.generator import Generator
+from local_rag.llama.generator import Generator, log_odds_against
 from local_rag.model_records import AnswerForm
 from local_rag.retrieval.question import Question
 
@@ -72,9 +72,5 @@ def first_token(generator: Generator, form: AnswerForm, prompt: Prompt) -> tuple
     refusal = generator.model.tokenize(form.refusal)[0]
     refused, others = float(log_probabilities[refusal]), log_probabilities.copy()
     others[refusal] = -math.inf
-    odds = _log_odds_against(refused)
+    odds = log_odds_against(refused)
     return odds, int(others.argmax()) if odds < 0 else None
-
-
-def _log_odds_against(log_probability: float) -> float:
-    return math.log(max(-math.expm1(log_probability), 1e-12)) - log_probability

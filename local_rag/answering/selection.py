@@ -58,7 +58,7 @@ def select_sources(
     """
     found = drop_copies(take_turns(lists))
     passages = found[:_PASSAGES] + [one for one in found[_PASSAGES:] if one.path == found[0].path]
-    units, answers = _ranked(question, passages, reader)
+    units, answers = ranked_units(question, passages, reader)
     chosen = dict[int, None]()  # indexes of units
     room = tokens
 
@@ -95,7 +95,7 @@ def select_sources(
 def whole_sources(question: str, lists: Sequence[Sequence[Passage]], *, reader: Reader | None = None) -> list[Source]:
     """Return all passages as sources with their whole text."""
     passages = drop_copies(take_turns(lists))
-    units, answers = _ranked(question, passages, reader)
+    units, answers = ranked_units(question, passages, reader)
     return [
         Source(passage, tuple(unit for unit in units if unit.passage == number), passage.text, answers.get(number))
         for number, passage in enumerate(passages)
@@ -109,7 +109,7 @@ def shown_of(sources: Sequence[Source]) -> list[Shown]:
     ]
 
 
-def _ranked(
+def ranked_units(
     question: str, passages: Sequence[Passage], reader: Reader | None
 ) -> tuple[list[Unit], Mapping[int, float]]:
     """Return the units of passages in reading order, each with its rank for a question, and what `_read` returns."""

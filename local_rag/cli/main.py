@@ -26,6 +26,7 @@ COMMANDS = {
     "doctor": "Check this machine, the models and the library, and say how to fix each problem.",
     "documents": "List the documents and what each is about.",
     "eval": "Measure retrieval on questions whose passages are known.",
+    "extract": "Ask every document the same questions, and write the answers as a table.",
     "find": "Count or list the documents that contain words, or that are about something.",
     "index": "Index folders and files; run it again after they change.",
     "mcp": "Serve the library to editors, assistants and other MCP hosts.",

@@ -7,6 +7,7 @@ waiting requests are evaluated in the same batches, because a token costs less i
 """
 
 import ctypes
+import math
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import ModelError, StoppedError
-from local_rag.llama.generator import Counts, Request, Stoppable, Token, common_prefix
+from local_rag.llama.generator import Counts, Request, Stoppable, Token, common_prefix, log_odds_against
 from local_rag.llama.model import LlamaModel, cannot_share
 from local_rag.llama.native import held_interrupt, native
 from local_rag.machine import Neighbours, physical_cores
@@ -218,9 +219,7 @@ class SharedPrefixEngine(Stoppable):
             *self.model.thought
         ]:
             return self.log_probabilities(prefix, [*suffix, *self.model.thought])  # what it would say after thinking
-        shifted = logits - logits.max()
-        probabilities: np.ndarray = shifted - np.log(np.exp(shifted).sum())
-        return probabilities
+        return _log_softmax(logits)
 
     def _require_idle(self) -> None:
         if self._running:
@@ -412,19 +411,27 @@ class SharedPrefixEngine(Stoppable):
 
         A model that begins to think is made to end its thought at once: it is no part of the answer.
         """
-        token = int(self._logits(running.row).argmax())
+        logits = self._logits(running.row)
+        token, odds = int(logits.argmax()), math.nan
         if running.generated == 0 and self._begins_thought(token):
             running.forced = list(self.model.thought)
         if running.forced:
             running.next_token = running.forced.pop(0)
             running.skipped += 1
             return
-        key = running.request.key
+        key, refusal = running.request.key, running.request.refusal
+        if refusal is not None and running.generated == running.skipped:
+            odds = log_odds_against(float(_log_softmax(logits)[refusal]))
         whole = self.model.ends(token)
         if not whole:
             self.counts.generated += 1
             running.next_token = token
-            yield Token(key, token)
+            yield Token(key, token, odds=odds)
         if whole or running.generated - running.skipped + 1 >= running.request.max_tokens:
             self._release(running)
             yield Token(key, None, whole)
+
+
+def _log_softmax(logits: np.ndarray) -> np.ndarray:
+    shifted = logits - logits.max()
+    return shifted - np.log(np.exp(shifted).sum())  # type: ignore[no-any-return]

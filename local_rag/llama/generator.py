@@ -1,5 +1,6 @@
 """The interface of text generators: requests, tokens, and the protocols that the engine and test fakes implement."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Generator as Stream
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -18,7 +19,8 @@ OPENING, CLOSING = "<think>", "</think>"  # of the thoughts that a model writes 
 class Request:
     """A prompt in tokens: a shared prefix and a suffix of its own.
 
-    With a `cut`, the suffix follows the first `cut` tokens of the prefix.
+    With a `cut`, the suffix follows the first `cut` tokens of the prefix. With a token `refusal`, the odds of an answer
+    that begins otherwise are told.
     """
 
     key: str
@@ -26,6 +28,7 @@ class Request:
     suffix: Sequence[int]
     max_tokens: int
     cut: int | None = None
+    refusal: int | None = None
 
     @property
     def start(self) -> int:
@@ -35,11 +38,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A generated token. `token` is None when the request ended; `whole` is true if it ended before its limit."""
+    """A generated token. `token` is None when the request ended; `whole` is true if it ended before its limit.
+
+    `odds`, of the first token of a request with a refusal, are the log odds that it is another one; not a number from
+    an engine that does not tell them.
+    """
 
     key: str
     token: int | None
     whole: bool = False
+    odds: float = math.nan
 
 
 @dataclass(slots=True)
@@ -114,6 +122,11 @@ class Generator(Protocol):
 
         None from an engine that does not tell them. One that tells some gives all others the least of these.
         """
+
+
+def log_odds_against(log_probability: float) -> float:
+    """Return the log odds of everything but what has this log probability."""
+    return math.log(max(-math.expm1(log_probability), 1e-12)) - log_probability
 
 
 def never() -> bool:

@@ -24,6 +24,7 @@ from local_rag.indexing.added_texts import delete_texts
 from local_rag.indexing.distinction import Distinction
 from local_rag.indexing.embedding import index_rows
 from local_rag.indexing.indexer import content_of
+from local_rag.store.cell_rows import drop_unused_cells
 from local_rag.store.context_rows import drop_unused_distinctions, put_distinction, stored_distinction
 from local_rag.store.counts import count_rows, is_unfinished
 from local_rag.store.database import Store, StoredDocument
@@ -151,6 +152,7 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
     purge_superseded(store, indexes)
     drop(store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))}, wanted=False)
     drop_unused_distinctions(store)
+    drop_unused_cells(store)
     _forget_names(store)
     prune_ocr_pages(store.folder, store.content_hashes())
     names = _names_of(store, work)
@@ -329,6 +331,7 @@ def clean(folder: Path, indexes: Indexes, *, dry_run: bool) -> Cleaning:
         drop(store, {"contexts": list(contexts), "vectors": list(vectors)}, wanted=False)
         if not kept:
             drop_unused_distinctions(store)
+            drop_unused_cells(store)
         superseded -= count_rows(store)["superseded_documents"]
         freed += sum((contexts | vectors).values())
     if not dry_run:

@@ -166,6 +166,11 @@ def _is_literal(pattern: str) -> bool:
     return not set("*?[") & set(pattern)
 
 
+def literal_path(path: str) -> str:
+    """Return the filter that one path passes, whatever signs it has."""
+    return _escaped(path)
+
+
 def _escaped(name: str) -> str:
     return re.sub(r"([*?\[\]\\])", r"\\\1", name)
 

@@ -22,7 +22,7 @@ _OLDER = COLUMNS[:-1]  # of an earlier version, which may be followed by columns
 _WIDTHS = (40, 12, 60, 60, 40, 12, 10, 60)  # of the columns of XLSX, in characters
 _MOST_CHARACTERS = 32_000  # of a cell of XLSX, which holds a few more
 # What begins so is a formula to a spreadsheet program, and documents are not trusted to write formulas.
-_FORMULA = re.compile("'*[=+@\t\uff0b\uff0d\uff1d\uff20-]")
+FORMULA = re.compile("'*[=+@\t\uff0b\uff0d\uff1d\uff20-]")
 _PATIENCE = 20  # a file is written again after this many times the seconds that writing it took
 
 
@@ -181,7 +181,7 @@ class _Xlsx:
             cell.value = value[:_MOST_CHARACTERS] if isinstance(value, str) else value
             cell.alignment = Alignment(vertical="top", wrap_text=True)
             if isinstance(value, str):  # text also where it looks like a formula
-                cell.data_type, cell.quotePrefix = "s", bool(_FORMULA.match(value))
+                cell.data_type, cell.quotePrefix = "s", bool(FORMULA.match(value))
 
     def data(self) -> bytes:
         content = io.BytesIO()

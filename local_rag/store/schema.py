@@ -142,6 +142,25 @@ CREATE TABLE contexts (
 CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL, checksum INTEGER NOT NULL);
 """
 
+# What a library made before these tables has once it is opened to be written.
+_ADDED = """
+-- The cells of extracted tables, by the content of the document and all else that a cell depends on (cell_rows.py).
+CREATE TABLE IF NOT EXISTS cells (
+    sha256 TEXT NOT NULL,
+    asked TEXT NOT NULL,
+    cell TEXT NOT NULL,                 -- JSON
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (sha256, asked)
+);
+-- Tables that are kept to be run again, each of a person; JSON.
+CREATE TABLE IF NOT EXISTS saved_tables (
+    id TEXT PRIMARY KEY,
+    person TEXT NOT NULL,
+    name TEXT NOT NULL,
+    saved TEXT NOT NULL
+);
+"""
+
 
 def crc32(*values: str | bytes) -> int:
     """Return the checksum that the columns `checksum` hold."""
@@ -167,6 +186,18 @@ def require_version(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
+def add_tables(connection: sqlite3.Connection) -> None:
+    """Create the tables that a library of this version may lack; the database is open to be written."""
+    if not has_cells(connection):
+        for statement in _ADDED.split(";\n"):
+            connection.execute(statement)
+
+
+def has_cells(connection: sqlite3.Connection) -> bool:
+    """Return whether a database has the tables that were added last."""
+    return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = 'saved_tables'").fetchone() is not None
+
+
 def create_tables(connection: sqlite3.Connection) -> None:
     """Create all tables in an empty database, all or none; leave any other database as it is."""
     connection.create_function("crc32", -1, crc32, deterministic=True)
@@ -175,7 +206,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not schema_version(connection):  # asked again: another process may have created them in the meantime
-            for statement in _TABLES.split(";\n"):
+            for statement in (_TABLES + _ADDED).split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")

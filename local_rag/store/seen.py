@@ -106,6 +106,8 @@ def show_only(store: Store, seen: Seen) -> None:
         run(f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} WHERE {column} IN (SELECT id FROM seen_documents)")  # noqa: S608
     for table in _OF_PATHS:
         run(f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} WHERE path IN (SELECT path FROM seen_paths)")  # noqa: S608
+    # Cells and tables of others are of no document, or of one that has the same content.
+    run("CREATE TEMP VIEW cells AS SELECT * FROM main.cells WHERE sha256 IN (SELECT sha256 FROM documents)")
     if not seen.contexts:
         run("CREATE TEMP VIEW contexts AS SELECT * FROM main.contexts WHERE 0")
     run("PRAGMA query_only = ON")

@@ -9,17 +9,28 @@ from local_rag.text.quantities import Quantity
 from local_rag.text.words import blank
 
 MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+# The names of other languages that do not begin like the English ones, with the number of the month.
+_FOREIGN_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        """januar jänner janvier enero|februar février febrero|märz mars marzo|avril abril|mai mayo|juni juin junio
+        juli juillet julio|août agosto||oktober octobre octubre|novembre noviembre|dezember décembre diciembre
+        """.replace("\n", "|").split("|"),
+        start=1,
+    )
+    for name in names.split()
+} | {"septembre": 9, "septiembre": 9}
 _MONTH = (
     r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
+    rf"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|{'|'.join(_FOREIGN_MONTHS)})\b\.?"
 )
-_DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?\b", r"(?P<year>\d{4})\b"
+_DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th|er)?\b", r"(?P<year>\d{4})\b"
 _DATES = [
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
         r"(?<![\w-])(?P<year>\d{4})[-/.](?P<number>\d{1,2})[-/.](?P<day>\d{1,2})(?![\w-])",
         r"(?<![\w-])(?P<day>\d{1,2})[-/.](?P<number>\d{1,2})[-/.](?P<year>\d{4})(?![\w-])",
-        rf"\b{_DAY}\.?(?:\s+of)?\s+{_MONTH}(?:,?\s+{_YEAR})?",
+        rf"\b{_DAY}\.?(?:\s+(?:of|de))?\s+{_MONTH}(?:,?\s+(?:de\s+)?{_YEAR})?",
         rf"\b{_MONTH}\s+(?:the\s+)?{_DAY}(?!\s*:\d)(?:,?\s+{_YEAR})?",
         rf"\b{_MONTH},?\s+(?:of\s+)?{_YEAR}",
     )
@@ -58,7 +69,8 @@ def _dates(match: re.Match[str]) -> Iterator[Date]:
     parts = match.groupdict()
     day, year = (int(parts[name]) if parts.get(name) else None for name in ("day", "year"))
     if parts.get("month"):
-        readings = {(MONTHS.index(parts["month"][:3].lower()) + 1, day)}
+        month = parts["month"].lower()
+        readings = {(_FOREIGN_MONTHS.get(month) or MONTHS.index(month[:3]) + 1, day)}
     else:
         number = int(parts["number"])
         readings = {(number, day)} if match.start("year") == match.start() else {(number, day), (day or 0, number)}

@@ -24,6 +24,15 @@ _FOREIGN = {
     11: "elf onze",
     12: "zwölf douze doce",
 }
+_GERMAN_ONES = "ein zwei drei vier fünf sechs sieben acht neun".split()  # noqa: SIM905
+_GERMAN_TENS = "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split()  # noqa: SIM905
+_GERMAN = dict(
+    zip("dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn".split(), range(13, 20), strict=True)  # noqa: SIM905
+) | {
+    f"{one}{'und' if one else ''}{ten}": 10 * tens + ones
+    for tens, ten in enumerate(_GERMAN_TENS, start=2)
+    for ones, one in enumerate(["", *_GERMAN_ONES])
+}
 _PARTS = {"third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
 _LARGE = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 
@@ -35,13 +44,14 @@ _WORDS: dict[str, tuple[str, Decimal]] = {
         "one": dict(zip(_ONES, range(1, 10), strict=True)),
         "small": {"zero": 0, "twice": 2, "thrice": 3}
         | dict(zip(_TEENS, range(10, 20), strict=True))
-        | {word: value for value, words in _FOREIGN.items() for word in words.split()},
+        | {word: value for value, words in _FOREIGN.items() for word in words.split()}
+        | _GERMAN,
         "ten": dict(zip(_TENS, range(20, 100, 10), strict=True)),
         "nth": dict(zip(_NTHS, range(1, 10), strict=True))
         | {"twelfth": 12}
         | {f"{word}th": value for value, word in enumerate(_TEENS, start=10) if word != "twelve"}
         | {f"{word[:-1]}ieth": 10 * value for value, word in enumerate(_TENS, start=2)},
-        "article": {"a": 1, "an": 1, "single": 1, "once": 1, "double": 2},
+        "article": dict.fromkeys("a an ein eine einen einem einer eines single once".split(), 1) | {"double": 2},  # noqa: SIM905
         "times": {"hundred": 100, "dozen": 12},
         "large": _LARGE,
     }.items()

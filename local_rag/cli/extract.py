@@ -1,0 +1,145 @@
+"""`local-rag extract`."""
+
+import signal
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from local_rag.asking import Filters
+from local_rag.cli.options import (
+    Command,
+    as_of_option,
+    filter_options,
+    json_option,
+    library_options,
+    model_option,
+    no_matching_document,
+    open_library,
+    say_what_is_missing,
+)
+from local_rag.cli.progress import IndexProgress
+from local_rag.display import display_path, one_line, printable_json
+from local_rag.errors import QuestionError
+from local_rag.extraction.columns import Column, parse_columns
+from local_rag.extraction.extraction import Table
+from local_rag.serving.column_files import read_columns
+from local_rag.serving.extracted_files import require_form, row_as_dict, write_table
+
+
+@click.command(cls=Command, epilog="Example: local-rag extract columns.yaml --in contracts --output contracts.xlsx")
+@click.argument("columns", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--column",
+    "written",
+    multiple=True,
+    metavar="'NAME: QUESTION? (TYPE)'",
+    help="A column, instead of or after those of the file; repeat for several. Types: text, name, number, amount, "
+    "percentage, date, duration, yes/no, one of: A | B, list.",
+)
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file for the table, .xlsx, .csv or .jsonl. Without it, each row is printed as a line of JSON.",
+)
+@click.option("--newest", is_flag=True, help="Only the newest version of each document, instead of one row for each.")
+@click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N documents, as a preview.")
+@library_options
+@model_option("answer", "answer with")
+@filter_options
+@as_of_option
+@json_option
+def command(
+    columns: Path | None,
+    written: tuple[str, ...],
+    output: Path | None,
+    newest: bool,
+    first: int | None,
+    library: Path,
+    filters: Filters,
+    as_of: date | None,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Ask every document the questions of COLUMNS, and write the answers as a table.
+
+    COLUMNS is a YAML, CSV or XLSX file with a name, a question and a type for each column. Each answer has its
+    quotation and place; what a document does not say is "not stated". Answers are stored as they are given, so stop
+    with Ctrl-C and run the command again to go on.
+    """
+    if columns is None and not written:
+        raise click.UsageError("Give a file of COLUMNS, or --column 'Name: Question? (type)'.")
+    asked = _columns(columns, written)
+    if output:
+        require_form(output)
+    limits, stopped = replace(filters, as_of=as_of), _Stopped()
+    with open_library(library, **settings) as opened, IndexProgress() as progress:
+        with stopped:
+            table = opened.extract(
+                asked, filters=limits, newest=newest, most=first or 0, progress=progress, stop=stopped.is_set
+            )
+        progress.stop()
+        say_what_is_missing(opened)
+    if not table.rows:
+        raise QuestionError(no_matching_document(library, limits) if limits else "The library holds no documents.")
+    if output:
+        write_table(output, table)
+    _report(asked, table, output, as_json=as_json)
+    if stopped.is_set():
+        cells = len(table.rows) * len(asked)
+        said = f"{cells - table.missing} of {cells} cells are there; run the command again to go on."
+        click.echo(said, err=True)
+        raise KeyboardInterrupt
+
+
+def _columns(file: Path | None, written: Sequence[str]) -> tuple[Column, ...]:
+    """Return the columns of a file, then those that were written on the command line."""
+    return parse_columns([*(read_columns(file) if file else ()), *written])
+
+
+class _Stopped:
+    """Whether Ctrl-C was pressed inside the context; the second time ends the command at once."""
+
+    def __init__(self) -> None:
+        self._pressed = False
+
+    def __enter__(self) -> None:
+        self._before = signal.getsignal(signal.SIGINT)
+        signal.signal(signal.SIGINT, self._press)
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGINT, self._before)
+
+    def is_set(self) -> bool:
+        """Return whether to stop after the cell that is being asked."""
+        return self._pressed
+
+    def _press(self, _signal: int, _frame: FrameType | None) -> None:
+        if self._pressed:
+            raise KeyboardInterrupt
+        self._pressed = True
+        click.echo("Stopping once the questions that are being answered are stored.", err=True)
+
+
+def _report(columns: Sequence[Column], table: Table, output: Path | None, *, as_json: bool) -> None:
+    if output is None:
+        for row in table.rows:
+            click.echo(printable_json(row_as_dict(tuple(columns), row)))
+        return
+    counts = Counter("not asked" if cell is None else cell.state for row in table.rows for cell in row.cells)
+    states = {state: counts[state] for state in ("stated", "unsure", "not stated", "not asked")}
+    if as_json:
+        totals = {"documents": len(table.rows), "columns": len(columns), "asked": table.asked}
+        named = {state.replace(" ", "_"): count for state, count in states.items()}
+        click.echo(printable_json({**totals, **named, "output": str(output)}))
+        return
+    said = ", ".join(f"{count} {state}" for state, count in states.items() if count or state != "not asked")
+    click.echo(
+        f"{len(table.rows)} documents, {len(columns)} columns: {said}. The table is in "
+        f"{one_line(display_path(output))}."
+    )

@@ -1,0 +1,224 @@
+"""Ask a document all questions of a table: its text is read once, and each question follows it.
+
+A model that was trained to refuse says with its first token whether the document answers. Code then finds the place
+that says the answer. Where the two do not agree, or the place is not the one that fits the question best, the question
+is asked once more by itself, of the few sentences that fit it best, as `ask` does.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from local_rag.answering.prompt import closing_prompt, opening_prompt, quote, sources_prompt
+from local_rag.answering.selection import ranked_units, select_sources
+from local_rag.answering.units import headings_of
+from local_rag.extraction.cells import NOT_STATED, Cell
+from local_rag.extraction.checking import DocumentReading, Found, noted
+from local_rag.extraction.columns import TYPE_REQUESTS, Column
+from local_rag.keys import key_of
+from local_rag.llama.generator import Generator, Request
+from local_rag.model_records import AnswerForm
+from local_rag.models.reader import Reader
+from local_rag.records import Passage
+
+VERSION = 1  # of the code below and in checking.py: raise it when the same document is read or checked otherwise
+_SHARED_TOKENS = 1800  # of a document that is read at once, or of the passages of a longer one
+_OWN_TOKENS = 300  # of the sentences that are shown when a question is asked by itself
+_ANSWER_TOKENS, _LIST_TOKENS = 40, 80
+_QUESTION_TOKENS = 400  # that a question may have beside the document
+_BEGINNING = "Answer the question in one or two short sentences"  # of the requests that models are trained with
+_SHORT = "Answer the question in a few words"
+_REFUSAL = "Unanswerable"
+_OR_REFUSE = f', or reply "{_REFUSAL}." if the sources do not say.'  # for a model that was not trained to refuse
+_WITHIN = 1.0  # the reader's logits of two sentences that answer about equally well differ by less
+_SURE = 1.0  # log odds of an answer that needs no second one, where all else fits
+_HOPELESS = -4.0  # log odds below which a refusal is believed
+_BIAS, _WEIGHT = 0.8, 0.43
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDocument:
+    """A document as the library holds it."""
+
+    title: str
+    text: str
+    passages: Sequence[Passage]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a model says: its text, empty if it refuses, and the log odds that it does not refuse."""
+
+    text: str
+    odds: float
+
+
+Search = Callable[[str], Sequence[Passage]]
+"""Finds the passages of one document that fit a question best."""
+
+
+def asked_key(column: Column, models: Sequence[str], title: str, split: str) -> str:
+    """Return the key of all that a cell depends on beside the content of its document."""
+    return key_of("cell", VERSION, column.key, *models, title, split)
+
+
+class DocumentAsker:
+    """Ask one document after the other with the same models."""
+
+    def __init__(self, generator: Generator, form: AnswerForm, reader: Reader | None) -> None:
+        self._generator, self._form, self._reader = generator, form, reader
+        self._refusal = generator.model.tokenize(form.refusal)[0] if form.refusal else None
+
+    def ask(self, document: ReadDocument, columns: Sequence[Column], search: Search) -> Iterator[tuple[Column, Cell]]:
+        """Yield the cell of each column; those of one shared reading follow each other."""
+        for group, passages in self._readings(document, columns, search):
+            prefix = self._prefix(document.title, passages)
+            first = self._answers(
+                Request(str(number), prefix, self._question(column), _room(column), refusal=self._refusal)
+                for number, column in enumerate(group)
+            )
+            readings = {number: self._read(column, passages, document.text) for number, column in enumerate(group)}
+            found = {number: readings[number].find(one.text) if one.text else None for number, one in first.items()}
+            doubtful = [
+                number for number, one in first.items() if self._is_doubtful(one, found[number], readings[number])
+            ]
+            second = self._answers(
+                request
+                for number in doubtful
+                if (request := self._own_request(number, group[number], document, passages))
+            )
+            for number, column in enumerate(group):
+                yield column, self._decide(readings[number], first[number], found[number], second.get(number))
+
+    def _readings(
+        self, document: ReadDocument, columns: Sequence[Column], search: Search
+    ) -> Iterator[tuple[Sequence[Column], Sequence[Passage]]]:
+        """Yield columns with the passages that are read for them: the whole document if it fits."""
+        if not document.passages:
+            return
+        room = min(_SHARED_TOKENS, self._generator.context_tokens // 2)
+        lengths = {one.chunk_id: self._count(one.text) for one in document.passages}
+        if sum(lengths.values()) <= room:
+            yield columns, document.passages
+            return
+        group, shared = list[Column](), dict[int, Passage]()
+        for column in columns:
+            found = {one.chunk_id: one for one in search(column.question)}
+            for passage in document.passages[:1]:  # where it is said what the document is
+                found.setdefault(passage.chunk_id, passage)
+            together = shared | found
+            if group and sum(lengths.get(one, self._count(together[one].text)) for one in together) > room:
+                yield group, _in_order(shared.values())
+                group, together = [], found
+            group, shared = [*group, column], together
+        yield group, _in_order(shared.values())
+
+    def _count(self, text: str) -> int:
+        return len(self._generator.model.tokenize(text))
+
+    def _prefix(self, title: str, passages: Sequence[Passage]) -> list[int]:
+        """Return the prompt up to the question, in tokens: all passages in reading order."""
+        model, room = self._generator.model, self._generator.context_tokens - _QUESTION_TOKENS - _LIST_TOKENS
+        texts, path = list[str](), ""
+        for passage in passages:
+            headings = headings_of(passage)
+            head = f"Source: {headings}\n" if headings != path else ""
+            texts.append(f"{head}{quote(passage.text)}\n\n")
+            path = headings
+        return [*opening_prompt(model), *model.tokenize(f"Sources:\n\n{''.join(texts)}")][:room]
+
+    def _question(self, column: Column) -> list[int]:
+        model = self._generator.model
+        return [*model.tokenize(f"Question: {column.question}\n"), *closing_prompt(self._request(column), model)]
+
+    def _request(self, column: Column) -> str:
+        """Return what is requested of the model: an answer of a few words, or a refusal."""
+        wish = TYPE_REQUESTS.get(column.type, _SHORT).format(choices=", ".join(column.choices))
+        trained = self._form.refusal and self._form.request.startswith(_BEGINNING)
+        return f"{wish}{self._form.request.removeprefix(_BEGINNING) if trained else _OR_REFUSE}"
+
+    def _answers(self, requests: Iterable[Request]) -> dict[int, _Answer]:
+        """Return what the model says to each request, by its number."""
+        model, found = self._generator.model, dict[int, _Answer]()
+        tokens, odds = dict[str, list[int]](), dict[str, float]()
+        for event in self._generator.stream(requests):
+            if event.token is not None:
+                tokens.setdefault(event.key, []).append(event.token)
+                odds.setdefault(event.key, event.odds)
+                continue
+            text = model.detokenize(tokens.get(event.key, [])).strip()
+            refuses = text.startswith((self._form.refusal or _REFUSAL).rstrip("."))
+            found[int(event.key)] = _Answer("" if refuses else text, odds.get(event.key, math.nan))
+        return found
+
+    def _read(self, column: Column, passages: Sequence[Passage], text: str) -> DocumentReading:
+        units, _ = ranked_units(column.question, passages, self._reader)
+        return DocumentReading(column, passages, units, text)
+
+    def _is_doubtful(self, answer: _Answer, found: Found | None, reading: DocumentReading) -> bool:
+        """Return whether a question is to be asked once more."""
+        if not self._form.refusal:
+            return False
+        if not answer.text:
+            return answer.odds > _HOPELESS
+        if found is None or not found.fits or answer.odds < _SURE:
+            return True
+        return bool(reading.others(found, within=_WITHIN))
+
+    def _own_request(
+        self, number: int, column: Column, document: ReadDocument, passages: Sequence[Passage]
+    ) -> Request | None:
+        """Return the request to answer a question from the sentences that fit it best; None without any."""
+        model = self._generator.model
+        sources = select_sources(
+            column.question, [passages], count_tokens=self._count, reader=self._reader, tokens=_OWN_TOKENS
+        )
+        if not sources:
+            return None
+        room = self._generator.context_tokens - _LIST_TOKENS - _QUESTION_TOKENS
+        prefix, _ = sources_prompt(column.question, sources, model=model, room=room)
+        suffix = closing_prompt(self._request(column), model)
+        return Request(str(number), prefix, suffix, _room(column), refusal=self._refusal)
+
+    def _decide(self, reading: DocumentReading, first: _Answer, found: Found | None, second: _Answer | None) -> Cell:
+        """Return the cell for what was said, once or twice."""
+        odds = first.odds if second is None or math.isnan(second.odds) else (first.odds + second.odds) / 2
+        likely = None if math.isnan(odds) else 1 / (1 + math.exp(-max(-30.0, min(30.0, _BIAS + _WEIGHT * odds))))
+        again = reading.find(second.text) if second and second.text else None
+        kept, sure = _choose(first, found, second, again)
+        if kept is None or (second and odds < 0 and not (first.text and second.text)):
+            return replace(NOT_STATED, probability=_not(likely))
+        return self._cell(reading, kept, likely, sure=sure)
+
+    def _cell(self, reading: DocumentReading, found: Found, likely: float | None, *, sure: bool = True) -> Cell:
+        note = noted(reading.others(found, within=_WITHIN))
+        return reading.cell(found, likely, sure=sure, note=note or ("" if sure else "asked twice, the model differs"))
+
+
+def _choose(
+    first: _Answer, found: Found | None, second: _Answer | None, again: Found | None
+) -> tuple[Found | None, bool]:
+    """Return which of two findings counts, None for neither, and whether they agree."""
+    if second is None:
+        return found, True
+    if not first.text or not second.text:  # one of them refuses: only what fits counts
+        one = found or again
+        return (one, True) if one and one.fits else (None, True)
+    if found is None or (again and again.fits and not found.fits):
+        return again, True
+    if again is None or not again.value or not found.value or again.value.readings & found.value.readings:
+        return found, True
+    # Two answers: that of the sentence which the reader puts first.
+    return min(found, again, key=lambda one: one.unit.rank), False
+
+
+def _room(column: Column) -> int:
+    return _LIST_TOKENS if column.type == "list" else _ANSWER_TOKENS
+
+
+def _not(likely: float | None) -> float | None:
+    return None if likely is None else 1 - likely
+
+
+def _in_order(passages: Iterable[Passage]) -> list[Passage]:
+    return sorted(passages, key=lambda passage: passage.start)

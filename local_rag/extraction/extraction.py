@@ -1,0 +1,162 @@
+"""Extract a table from a library: rows are documents, columns are questions, and only what is not stored is asked."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from local_rag.asking import Filters
+from local_rag.errors import LibraryError
+from local_rag.extraction.asking import DocumentAsker, ReadDocument, asked_key
+from local_rag.extraction.cells import Cell, cell_from
+from local_rag.extraction.columns import Column
+from local_rag.keys import key_of
+from local_rag.llama.generator import never
+from local_rag.records import Passage, Progress, found_passage
+from local_rag.retrieval.filters import document_filter
+from local_rag.retrieval.version_families import Versions
+from local_rag.store.cell_rows import drop_cell, put_cells, stored_cells
+from local_rag.store.database import Store, StoredDocument
+
+OpenStore = Callable[[], AbstractContextManager[Store]]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A document of a table, with one cell for each column; None for one that was not asked yet.
+
+    `newest` is the path of the newest version if the document is an older one.
+    """
+
+    document: int
+    path: str
+    title: str
+    newest: str
+    cells: tuple[Cell | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table: its columns, its rows by path, and how many cells of it were `asked` now and not stored before."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    asked: int = 0
+
+    @property
+    def missing(self) -> int:
+        """Return how many cells were not asked yet."""
+        return sum(cell is None for row in self.rows for cell in row.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """What a table is extracted with.
+
+    `models` are the identities of the models, `reading` opens a store that shows what the caller may see, and
+    `open_asker` opens the models for one document, with a search in it.
+    """
+
+    folder: Path
+    models: Sequence[str]
+    reading: OpenStore
+    open_asker: Callable[[str], AbstractContextManager[tuple[DocumentAsker, Callable[[str], Sequence[Passage]]]]]
+    apart: Sequence[str] = ()
+
+    def documents(self, filters: Filters, *, newest: bool) -> list[tuple[StoredDocument, str]]:
+        """Return the documents of a table, by path, each with the path of its newest version if it is an older one."""
+        with self.reading() as store:
+            versions, passes = Versions(store, self.apart), document_filter(filters, store.roots())
+            outdated = versions.outdated(filters.as_of) if filters.as_of else ()
+            passing = {facts.id for facts in store.facts() if passes(facts) and facts.id not in outdated}
+            found = [(one, versions.newest(one.path)) for one in store.documents() if one.id in passing]
+        return [(one, newer) for one, newer in found if not (newest and newer)]
+
+    def stored(self, columns: Sequence[Column], filters: Filters, *, newest: bool = False, most: int = 0) -> Table:
+        """Return what is stored of a table, or of its `most` first documents."""
+        documents = self.documents(filters, newest=newest)
+        with self.reading() as store:
+            rows = [self._row(store, columns, *one) for one in documents[: most or None]]
+        return Table(tuple(columns), tuple(rows))
+
+    def run(
+        self,
+        columns: Sequence[Column],
+        filters: Filters,
+        *,
+        newest: bool = False,
+        most: int = 0,
+        progress: Callable[[Progress], None] = lambda _step: None,
+        stop: Callable[[], bool] = never,
+    ) -> Table:
+        """Ask what is not stored, store each cell the moment it exists, and return the table.
+
+        Once `stop` returns true, what was asked until then is returned.
+        """
+        table = self.stored(columns, filters, newest=newest, most=most)
+        asked, total = 0, table.missing
+        for row in table.rows:
+            missing = [column for column, cell in zip(columns, row.cells, strict=True) if cell is None]
+            if missing and not stop():
+                progress(Progress("extract", asked, total, row.title))
+                for _cell in self._ask(row.document, missing):
+                    asked += 1
+                    progress(Progress("extract", asked, total, row.title))
+                    if stop():
+                        break
+        done = self.stored(columns, filters, newest=newest, most=most) if asked else table
+        return Table(done.columns, done.rows, asked)
+
+    def _ask(self, document_id: int, columns: Sequence[Column]) -> Iterator[Cell]:
+        with self.reading() as store:
+            document = store.document(document_id)
+            if document is None:  # removed meanwhile
+                return
+            passages = [found_passage(chunk, 0.0, (), "none") for chunk in store.chunks(document_id)]
+            read = ReadDocument(document.title, store.document_text(document_id), passages)
+        with self.open_asker(document.path) as (asker, search):
+            for column, cell in asker.ask(read, columns, search):
+                key = self._key(column, document)
+                with closing(Store(self.folder, write=True)) as store:
+                    put_cells(store, document.sha256, {key: json.dumps(asdict(cell), ensure_ascii=False)})
+                yield cell
+
+    def correct(self, document_id: int, column: Column, cell: Cell | None) -> None:
+        """Store a person's cell in place of what the model said; with None, let the model's count again."""
+        with self.reading() as store:
+            document = store.document(document_id)
+        if document is None:
+            raise LibraryError("This document is no longer in the library.")
+        with closing(Store(self.folder, write=True)) as store:
+            if cell is None:
+                drop_cell(store, document.sha256, _corrected(column))
+            else:
+                plain = json.dumps(asdict(cell), ensure_ascii=False)
+                put_cells(store, document.sha256, {_corrected(column): plain})
+
+    def _row(self, store: Store, columns: Sequence[Column], document: StoredDocument, newest: str) -> Row:
+        keys = [self._key(column, document) for column in columns]
+        corrected = [_corrected(column) for column in columns]
+        known = stored_cells(store, document.sha256, [*keys, *corrected])
+        cells = [
+            _cell_of(known.get(by_person) or known.get(key)) for key, by_person in zip(keys, corrected, strict=True)
+        ]
+        return Row(document.id, document.path, document.title, newest, tuple(cells))
+
+    def _key(self, column: Column, document: StoredDocument) -> str:
+        return asked_key(column, self.models, document.title, document.split_key)
+
+
+def _corrected(column: Column) -> str:
+    return key_of("corrected", column.key)
+
+
+def _cell_of(plain: str | None) -> Cell | None:
+    """Return a stored cell; None for one of another version, which is asked again."""
+    if plain is None:
+        return None
+    try:
+        return cell_from(json.loads(plain))
+    except ValueError:
+        return None

@@ -1,0 +1,42 @@
+"""The cells of extracted tables: stored under the content of the document and all that a cell depends on.
+
+A cell is committed the moment it exists, and goes with the last document of its content. Saved tables are columns with
+filters; each belongs to a person.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+
+from local_rag.store.database import Store
+from local_rag.store.schema import crc32, has_cells
+
+
+def stored_cells(store: Store, content: str, keys: Iterable[str]) -> dict[str, str]:
+    """Return the cells of a document's content that are stored under these keys, as JSON."""
+    if not has_cells(store.connection):
+        return {}
+    query = "SELECT asked, cell FROM cells WHERE sha256 = ? AND asked IN (SELECT value FROM json_each(?))"
+    return dict(store.connection.execute(query, (content, json.dumps(list(keys)))))
+
+
+def put_cells(store: Store, content: str, cells: Mapping[str, str]) -> None:
+    """Store cells of a document's content, each under its key, unless no document has this content any more."""
+    with store.transaction():
+        store.connection.executemany(
+            "INSERT OR REPLACE INTO cells SELECT ?1, ?2, ?3, ?4 "
+            "WHERE EXISTS (SELECT 1 FROM documents WHERE sha256 = ?1)",
+            [(content, key, cell, crc32(cell)) for key, cell in cells.items()],
+        )
+
+
+def drop_cell(store: Store, content: str, key: str) -> None:
+    """Delete a cell."""
+    with store.transaction():
+        store.connection.execute("DELETE FROM cells WHERE sha256 = ? AND asked = ?", (content, key))
+
+
+def drop_unused_cells(store: Store) -> None:
+    """Delete the cells of contents that no document has."""
+    if has_cells(store.connection):
+        with store.transaction():
+            store.connection.execute("DELETE FROM cells WHERE sha256 NOT IN (SELECT sha256 FROM documents)")

@@ -1,0 +1,297 @@
+"""`extract`: every cell is asked once, stands in its quotation, and goes with its document."""
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import openpyxl  # type: ignore[import-untyped]
+import pytest
+
+from local_rag import Library
+from local_rag.asking import Filters
+from local_rag.display import csv_text
+from local_rag.errors import LocalRagError
+from local_rag.extraction.cells import Cell
+from local_rag.extraction.extraction import Table
+from local_rag.library import Parts
+from local_rag.serving.column_files import columns_in
+from local_rag.serving.extracted_files import write_table
+from local_rag.store.database import Store
+from tests.conftest import Run
+from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating
+
+COLUMNS = [
+    "Customer: Who is the customer? (name)",
+    "Notice: How long is the notice period? (duration)",
+    "Fee: What is the annual fee? (amount)",
+    "Ends: When does it end? (date)",
+    "Interest: What is the interest? (percentage)",
+    "Renews: Does it renew automatically? (yes/no)",
+]
+CONTRACTS = {
+    "a": "The customer is Acme Ltd. The notice period is three months. The annual fee is EUR 12,500. It ends on 31 May "
+    "2027. The interest is 8.5 %. It does not renew automatically.",
+    "b": "The customer is Borel AG. The notice period is 60 days. The annual fee is $1,000. It renews automatically."
+    "\n\n## Annex\n\nThe notice period is 90 days.",
+}
+ANSWERS = {
+    "customer": r"customer is ([\w ]+?)\.",
+    "notice": r"notice period is ([\w ]+?)\.",
+    "fee": r"annual fee is (\S+ ?\S+)\.",
+    "end": r"ends on ([\w ]+?)\.",
+    "interest": r"interest is ([\d.]+ %)",
+    "renew": r"(does not renew|renews) automatically",
+}
+
+
+def answer(prompt: str) -> str:
+    """Say what the document in a prompt says, as a model would."""
+    document, _, question = prompt.rpartition("Question: ")
+    pattern = next(pattern for word, pattern in ANSWERS.items() if word in question.lower())
+    found = re.search(pattern, document)
+    if found is None:
+        return "Unanswerable."
+    return {"does not renew": "No", "renews": "Yes"}.get(found[1], found[1])
+
+
+@pytest.fixture
+def generator() -> FakeGenerator:
+    return FakeGenerator(answer)
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, generator: FakeGenerator) -> Iterator[Library]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    for name, text in CONTRACTS.items():
+        (tmp_path / "docs" / f"{name}.md").write_text(f"# Contract {name}\n\n{text}\n")
+    with opened(tmp_path, generator) as library:
+        library.index([tmp_path / "docs"])
+        yield library
+
+
+def opened(folder: Path, generator: FakeGenerator) -> Library:
+    parts: Parts = replace(EMBEDS_QUICKLY, open_engine=generating(generator))
+    return Library(folder / "lib", parts=parts, profile="tiny", context="headings")
+
+
+def texts(table: Table) -> list[list[str | None]]:
+    return [[(cell.text or cell.state) if cell else None for cell in row.cells] for row in table.rows]
+
+
+def test_each_document_is_asked_and_each_cell_stands_in_its_quotation(library: Library, tmp_path: Path) -> None:
+    table = library.extract(COLUMNS)
+    assert texts(table) == [
+        ["Acme Ltd", "3 months", "12,500 EUR", "2027-05-31", "8.5 %", "no"],
+        ["Borel AG", "60 days", "1,000 USD", "not stated", "not stated", "yes"],
+    ]
+    for row in table.rows:
+        written = Path(row.path).read_text()
+        for cell in filter(None, row.cells):
+            assert cell.quotation in written
+    contradicted = table.rows[1].cells[1]
+    assert contradicted is not None
+    assert (contradicted.state, contradicted.note) == ("unsure", "the document also says 90 days")
+
+
+def test_what_is_stored_is_not_asked_again_and_a_new_column_alone_is(
+    library: Library, generator: FakeGenerator
+) -> None:
+    assert library.extract(COLUMNS[:2]).asked == 4
+    before = len(generator.prompts)
+    assert library.extract(COLUMNS[:2]).asked == 0
+    assert library.extract(["Other name: Who is the customer? (name)"]).asked == 0, "a name is not asked"
+    assert len(generator.prompts) == before
+    assert library.extract(COLUMNS[:3]).asked == 2
+
+
+def test_a_changed_document_alone_is_asked_again(library: Library, tmp_path: Path) -> None:
+    library.extract(COLUMNS)
+    (tmp_path / "docs" / "a.md").rename(tmp_path / "docs" / "z.md")
+    (tmp_path / "docs" / "b.md").write_text("# Contract b\n\nThe customer is Cobalt BV. It renews automatically.\n")
+    library.index()
+    table = library.extract(COLUMNS)
+    assert table.asked == len(COLUMNS)
+    assert texts(table)[0][0] == "Cobalt BV"
+
+
+def test_stopped_at_any_cell_nothing_is_lost_or_asked_twice(library: Library) -> None:
+    total, asked = 2 * len(COLUMNS), 0
+    for _run in range(total + 1):
+        stops = iter([False, False, True])
+        table = library.extract(COLUMNS, stop=lambda stops=stops: next(stops, True))  # type: ignore[misc]
+        asked += table.asked
+        assert table.missing == total - asked
+        if not table.missing:
+            break
+    assert (asked, table.missing) == (total, 0)
+
+
+def test_a_persons_cell_counts_until_it_is_taken_back(library: Library) -> None:
+    row = library.extract(COLUMNS[:1]).rows[0]
+    column = library.extract(COLUMNS[:1]).columns[0]
+    library.correct_cell(row.document, column, Cell("stated", "Acme Limited", "Acme Limited", by="person"))
+    corrected = library.extract(COLUMNS[:1]).rows[0].cells[0]
+    assert corrected is not None
+    assert (corrected.text, corrected.by) == ("Acme Limited", "person")
+    library.correct_cell(row.document, column, None)
+    assert texts(library.extract(COLUMNS[:1]))[0] == ["Acme Ltd"]
+
+
+def test_cells_go_with_their_document(library: Library, tmp_path: Path) -> None:
+    library.extract(COLUMNS)
+    row = library.extract(COLUMNS).rows[0]
+    library.correct_cell(
+        row.document, library.extract(COLUMNS).columns[0], Cell("stated", "Xanadu", "Xanadu", by="person")
+    )
+    library.remove([tmp_path / "docs" / "a.md"], erase=True)
+    library.close()
+    for path in (tmp_path / "lib").rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            assert b"Acme" not in content, path
+            assert b"Xanadu" not in content, path
+    with closing(Store(tmp_path / "lib")) as store:
+        assert store.value("SELECT count(*) FROM cells") == len(COLUMNS)
+
+
+def test_who_sees_a_part_sees_the_cells_of_no_other_document(library: Library) -> None:
+    library.extract(COLUMNS)
+    view = library.seen_by(Filters(within=("b.md",)))
+    table = view.extract(COLUMNS)
+    assert [Path(row.path).name for row in table.rows] == ["b.md"]
+    assert (table.asked, texts(table)[0][0]) == (0, "Borel AG")
+    with view.reading() as store:
+        assert "Acme" not in str(store.connection.execute("SELECT * FROM cells").fetchall())
+    hidden = library.extract(COLUMNS[:1]).rows[0].document
+    with pytest.raises(LocalRagError, match="no longer in the library"):
+        view.correct_cell(hidden, table.columns[0], Cell("stated", "x", "x", by="person"))
+
+
+def test_only_the_newest_version_where_that_is_wished(library: Library, tmp_path: Path) -> None:
+    for year in (2023, 2024):
+        text = "The customer is Acme Ltd and it is a customer of many years whom we have always known well. " * 5
+        (tmp_path / "docs" / f"terms {year}.md").write_text(f"# Terms {year}\n\n{text}")
+    library.index()
+    names = [Path(row.path).name for row in library.extract(COLUMNS[:1], newest=True).rows]
+    assert names == ["a.md", "b.md", "terms 2024.md"]
+    newest = {Path(row.path).name: Path(row.newest).name for row in library.extract(COLUMNS[:1]).rows}
+    assert newest["terms 2023.md"] == "terms 2024.md"
+
+
+def test_a_library_made_before_these_tables_opens_and_gets_them(library: Library, tmp_path: Path) -> None:
+    library.close()
+    with closing(Store(tmp_path / "lib", write=True)) as store:
+        store.connection.execute("DROP TABLE cells")
+        store.connection.execute("DROP TABLE saved_tables")
+    assert [len(row.cells) for row in library.extract(COLUMNS[:1]).rows] == [1, 1]
+    assert library.extract(COLUMNS[:1]).asked == 0
+
+
+@pytest.mark.parametrize("suffix", [".xlsx", ".csv", ".jsonl"])
+def test_a_table_is_written(library: Library, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"table{suffix}"
+    write_table(path, library.extract(COLUMNS))
+    if suffix == ".jsonl":
+        first = json.loads(path.read_text().splitlines()[0])
+        assert first["document"] == "docs/a.md"
+        assert first["cells"]["Fee"]["value"] == "12500 EUR"
+        assert first["cells"]["Renews"]["value"] is False
+        return
+    if suffix == ".csv":
+        rows = list(csv.DictReader(io.StringIO(path.read_text(), newline="")))
+        assert rows[0]["Notice"] == "3 months"
+        assert rows[1]["Notice"] == "60 days (unsure)"
+        assert rows[0]["Notice: quotation"] == "The notice period is three months."
+        return
+    workbook = openpyxl.load_workbook(path)
+    table, quotations = workbook.worksheets
+    assert (table.freeze_panes, quotations.freeze_panes) == ("B2", "A2")
+    cells = [cell.value for cell in table[2]]
+    assert cells[2:] == ["Acme Ltd", "3 months", 12500, table["F2"].value, 0.085, False]
+    assert table["F2"].value.date() == date(2027, 5, 31)
+    assert "EUR" in table["E2"].number_format
+    link = table["C2"].hyperlink.location or table["C2"].hyperlink.target
+    assert link.lstrip("#").startswith("Quotations!")
+    assert quotations["E2"].value == "The customer is Acme Ltd."
+
+
+def test_nothing_in_a_table_is_a_formula(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("# =1+1;=2\n\nThe customer is =HYPERLINK;=cmd.\n")
+    generator = FakeGenerator(lambda _prompt: "=HYPERLINK;=cmd")
+    with opened(tmp_path, generator) as library:
+        library.index([tmp_path / "docs"])
+        table = library.extract(["=Customer;=x: Who is the customer?"])
+    write_table(tmp_path / "t.csv", table)
+    for separator in ",;\t":
+        for row in csv.reader(io.StringIO((tmp_path / "t.csv").read_text(), newline=""), delimiter=separator):
+            assert not [cell for cell in row if cell.lstrip(' "').startswith(("=", "+", "-", "@"))]
+    assert "=HYPERLINK" in csv_text((tmp_path / "t.csv").read_text())
+    write_table(tmp_path / "t.xlsx", table)
+    for sheet in openpyxl.load_workbook(tmp_path / "t.xlsx").worksheets:
+        assert all(cell.data_type != "f" for row in sheet for cell in row)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("c.yaml", ["- name: Notice", "  question: How long?", "  type: duration", "- 'End: When? (date)'"]),
+        ("c.yml", ["columns:", "  Notice:", "    question: How long?", "    type: duration", "  End: When? (date)"]),
+        ("c.csv", ["Type;Name;Question", "duration;Notice;How long?", "date;End;When?"]),
+    ],
+)
+def test_columns_are_read_from_files(name: str, lines: list[str]) -> None:
+    columns = columns_in(name, "\n".join(lines).encode())
+    assert [(one.name, one.question, one.type) for one in columns] == [
+        ("Notice", "How long?", "duration"),
+        ("End", "When?", "date"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("c.yaml", "a: [", "is no YAML"),
+        ("c.yaml", "5", "no list of columns"),
+        ("c.csv", "a,b\n1,2\n", "none of its columns is named `question`"),
+        ("c.xlsx", "no workbook", "no XLSX file"),
+        ("c.txt", "a", "does not end in"),
+        ("c.yaml", "a: &a [" + ",".join(["x"] * 9) + "]\nb: &b [" + ",".join(["*a"] * 9) + "]\n", "column"),
+    ],
+)
+def test_files_without_columns_are_refused(name: str, content: str, said: str) -> None:
+    with pytest.raises(LocalRagError, match=said):
+        columns_in(name, content.encode())
+
+
+def test_the_command_writes_the_table_and_reports(library: Library, tmp_path: Path, run: Run) -> None:
+    library.close()
+    (tmp_path / "columns.yaml").write_text("\n".join(f"- '{column}'" for column in COLUMNS))
+
+    def parts() -> Parts:
+        return replace(EMBEDS_QUICKLY, open_engine=generating(FakeGenerator(answer)))
+
+    common = ("--library", str(tmp_path / "lib"))
+    result = run("extract", "columns.yaml", "--output", "t.csv", *common, parts=parts())
+    assert result.exit_code == 0, result.output
+    assert "2 documents, 6 columns: 9 stated, 1 unsure, 2 not stated. The table is in t.csv." in result.stdout
+    printed = run("extract", "--column", COLUMNS[0], "--in", "docs/a.md", *common, parts=parts())
+    assert json.loads(printed.stdout)["cells"]["Customer"]["quotation"] == "The customer is Acme Ltd."
+    wrong = {
+        ("extract",): 2,
+        ("extract", "columns.yaml", "--output", "t.txt"): 1,
+        ("extract", "none.yaml"): 1,
+        ("extract", "columns.yaml", "--in", "nowhere"): 1,
+    }
+    for arguments, code in wrong.items():
+        failed = run(*arguments, *common, parts=parts())
+        assert failed.exit_code == code, arguments
+        assert "Traceback" not in failed.output
