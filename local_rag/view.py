@@ -32,6 +32,11 @@ from local_rag.catalogue.contents import (
     whole_document,
 )
 from local_rag.catalogue.library_status import Status, collect_status, status_of_part
+from local_rag.digests.brief import DEFAULT_LINES, Brief, require_lines, write_brief
+from local_rag.digests.differences import Difference, compare
+from local_rag.digests.digest_answers import answer_digest
+from local_rag.digests.digest_questions import digest_question
+from local_rag.digests.named_documents import NamedDocuments, read_from_disk
 from local_rag.display import Name, names_below
 from local_rag.errors import LibraryError, StoppedError
 from local_rag.extraction.asking import DocumentAsker
@@ -348,6 +353,46 @@ class View:
             families = Versions(store, self.settings.no_versions).families()
             return [family for family in families if any(passes(facts[version.id]) for version in family)]
 
+    def diff(self, before: Path | str, after: Path | str = "", *, read_files: bool = False) -> Difference:
+        """Return what changed between two documents, named by path, file name or title; see `compare`.
+
+        With one name, its two newest versions are compared. With `read_files`, who sees the whole library may also name
+        files that are not indexed, or that have changed since.
+        """
+        from_disk = read_from_disk if read_files and self.is_whole else None
+        if from_disk and after and not is_library(self.folder):
+            return compare(*(from_disk(Path(name)) for name in (before, after)))
+        with self._named() as named:
+            if not after:
+                return compare(*named.versions_of(str(before)))
+            return compare(*(named.open(str(name), from_disk) for name in (before, after)))
+
+    def brief(
+        self,
+        names: Sequence[Path | str] = (),
+        *,
+        lines: int = DEFAULT_LINES,
+        filters: Filters | FilterFields = EVERYTHING,
+        read_files: bool = False,
+    ) -> Brief:
+        """Return what documents say in quotations; see `write_brief`.
+
+        The documents are those with these paths, folders, names or titles, or all that pass the filters. `read_files`
+        is as in `diff`.
+        """
+        require_lines(lines)
+        from_disk = read_from_disk if read_files and self.is_whole else None
+        if from_disk and names and not is_library(self.folder):
+            return write_brief([from_disk(Path(name)) for name in names], lines)
+        with self._named(as_filters(filters)) as named:
+            return write_brief(named.texts([str(name) for name in names], from_disk), lines)
+
+    @contextmanager
+    def _named(self, filters: Filters = EVERYTHING) -> Iterator[NamedDocuments]:
+        """Open the documents that are seen by the names that people give them."""
+        with self._reading() as (store, _seen):
+            yield NamedDocuments(store, Versions(store, self.settings.no_versions), self._shared.files, filters)
+
     def search(
         self,
         question: str,
@@ -448,6 +493,13 @@ class View:
             most = self.settings.find_passages
             return self._find(question, asked, options.filters, most=most, progress=progress, stop=stop)
 
+        def answer_whole(question: Question) -> Answer | None:
+            asked = digest_question(question.text)
+            if asked is None or not self._has_store:
+                return None
+            with self._named(options.filters) as named:
+                return answer_digest(question.text, asked, named)
+
         @contextmanager
         def open_versions() -> Iterator[Versions]:
             with self.reading() as store:
@@ -467,6 +519,7 @@ class View:
             earlier=earlier,
             open_reader=open_reader,
             search_all=search_all,
+            answer_whole=answer_whole,
             open_versions=open_versions if self._has_store else None,
             stop=stop,
         )

@@ -19,10 +19,12 @@ from local_rag.machine import is_supported
 
 COMMANDS = {
     "ask": "Answer a question from the indexed documents, with citations.",
+    "brief": "Sum up documents in quotations, without a language model.",
     "bundle": "Move the program, its models and a library to a machine without a network.",
     "chat": "Ask questions in a conversation.",
     "clean": "Delete what the library no longer needs.",
     "cluster": "Index on several machines, and keep the index in a search engine.",
+    "diff": "Say what changed between two documents, without a language model.",
     "doctor": "Check this machine, the models and the library, and say how to fix each problem.",
     "documents": "List the documents and what each is about.",
     "eval": "Measure retrieval on questions whose passages are known.",
@@ -42,6 +44,7 @@ COMMANDS = {
 }
 # The modules of commands that share one; in it each is called like the command. Others are the `command` of their own.
 _SHARED = {
+    **dict.fromkeys(("brief", "diff"), "digests"),
     **dict.fromkeys(("clean", "remove", "repair", "roots"), "upkeep"),
     **dict.fromkeys(("documents", "status"), "overview"),
     **dict.fromkeys(("find", "search"), "search"),

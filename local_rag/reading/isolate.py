@@ -17,7 +17,7 @@ from typing import Any
 from local_rag.errors import ReadError
 from local_rag.files import UNKNOWN_STAMP, FileStamp
 from local_rag.reading.split import Splitting
-from local_rag.records import Chunk, Document, Provenance, Skipped
+from local_rag.records import Chunk, Document, Heading, Provenance, Skipped
 from local_rag.serialization import from_plain
 
 MAX_SECONDS = 180.0
@@ -33,8 +33,8 @@ _VARIABLES = {"PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "T
 class ReadFile:
     """A file that was read: the SHA-256 of its bytes, its document, its chunks, and the stamp of what was read.
 
-    The document has no headings and tables here, because a text may have millions. Each chunk has the headings above
-    it and the header of its table.
+    The document has no tables here, and headings only if it was not split, because a text may have millions. Each chunk
+    has the headings above it and the header of its table.
     """
 
     sha256: str
@@ -53,13 +53,14 @@ def skipped(path: Path, error: ReadError | OSError) -> Skipped:
 class IsolatedReader:
     """Read and split files one after another in another process, which is restarted if a file ended it.
 
+    Without `splitting`, files are only read: they have no chunks, and their first headings instead.
     A file may use `seconds` of CPU time and `memory` bytes (on Linux only). On a busy machine or a slow disk, it may
     take `_PATIENCE` times as long by the clock, but on Linux it may sleep only for `still_seconds`.
     """
 
     def __init__(
         self,
-        splitting: Splitting,
+        splitting: Splitting | None,
         *,
         seconds: float = MAX_SECONDS,
         memory: int = MAX_MEMORY,
@@ -119,7 +120,7 @@ class IsolatedReader:
             process.kill()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        splitting = json.dumps(asdict(self._splitting), default=str)
+        splitting = json.dumps(self._splitting and asdict(self._splitting), default=str)
         arguments = map(str, (self._memory, self._seconds, splitting, os.getpid()))
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "local_rag.reading.reading_process", *arguments],
@@ -197,7 +198,8 @@ def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
     provenance = from_plain(Provenance, document.pop("provenance"))
     pages, notes = tuple(document.pop("pages")), tuple(document.pop("notes"))
     ocr = tuple((start, end, confidence) for start, end, confidence in document.pop("ocr"))
-    read = Document(path=path, pages=pages, notes=notes, ocr=ocr, provenance=provenance, **document)
+    headings = tuple(Heading(**one) for one in document.pop("headings", ()))
+    read = Document(path, pages=pages, notes=notes, ocr=ocr, provenance=provenance, headings=headings, **document)
     chunks = tuple(
         Chunk(position, start, end, read.text[start:end], tuple(headings), *place)
         for position, (start, end, headings, *place) in enumerate(fields["chunks"])

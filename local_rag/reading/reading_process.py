@@ -26,15 +26,18 @@ from local_rag.reading.read import parse, read_file
 from local_rag.reading.split import Splitting
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl
+_MOST_HEADINGS = 20_000  # of a file that is only read
 
 
-def _answer(path: Path, splitting: Splitting, on_page: Callable[[], None]) -> dict[str, Any]:
-    """Read and split a file; turn any exception of its parser into a reason."""
+def _answer(path: Path, splitting: Splitting | None, on_page: Callable[[], None]) -> dict[str, Any]:
+    """Read a file and split it, unless only its headings are wanted; turn any exception of its parser into a reason."""
     try:
         data, stamp = read_file(path)
         sha256 = hashlib.sha256(data).hexdigest()
-        document = parse(path, data, recognize=_recognizer(splitting.ocr_folder, sha256, on_page))
-        chunks = splitting.split(document)
+        document = parse(
+            path, data, recognize=_recognizer(splitting.ocr_folder if splitting else None, sha256, on_page)
+        )
+        chunks = splitting.split(document) if splitting else ()
     except ReadError as error:
         return {"reason": str(error), "lasting": error.lasting, "waiting": error.waiting}
     except MemoryError:
@@ -43,8 +46,8 @@ def _answer(path: Path, splitting: Splitting, on_page: Callable[[], None]) -> di
         return {"reason": "is nested too deeply"}
     except Exception as error:  # noqa: BLE001  a single file must not end the run
         return {"reason": f"cannot be read ({type(error).__name__}: {error})"}
-    fields = asdict(replace(document, headings=(), tables=()))
-    del fields["path"], fields["headings"], fields["tables"]
+    fields = asdict(replace(document, headings=() if splitting else document.headings[:_MOST_HEADINGS], tables=()))
+    del fields["path"], fields["tables"]
     return {
         "sha256": sha256,
         "stamp": stamp,
@@ -87,13 +90,17 @@ def _address_space() -> int:
     return 0
 
 
+def _splitting(fields: dict[str, Any]) -> Splitting:
+    ocr_folder = fields["ocr_folder"] and Path(fields["ocr_folder"])
+    return Splitting(**fields | {"tokenizer": Path(fields["tokenizer"]), "ocr_folder": ocr_folder})
+
+
 def _main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and closes the input
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # keep output of parsers out of the answers
     memory, seconds, fields = int(sys.argv[1]), float(sys.argv[2]), json.loads(sys.argv[3])
-    ocr_folder = fields["ocr_folder"] and Path(fields["ocr_folder"])
-    splitting = Splitting(**fields | {"tokenizer": Path(fields["tokenizer"]), "ocr_folder": ocr_folder})
+    splitting = _splitting(fields) if fields else None
     if sys.platform == "linux":
         _end_with_parent(int(sys.argv[4]))
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]

@@ -1,0 +1,1 @@
+"""Here are documents: quote what changed between two, or what they say."""

@@ -1,0 +1,146 @@
+"""Questions about whole documents are answered by code, from a library, and only from what somebody may see."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from local_rag import Library
+from local_rag.asking import Filters
+from local_rag.errors import MissingError, QuestionError
+from local_rag.library import Parts
+from tests.digests.texts import OLD, newer
+from tests.fakes import EMBEDS_QUICKLY
+
+PARTS: Parts = EMBEDS_QUICKLY
+PUMP = "# Pump manual\n\nThe pump is oiled every spring. Tom Lind, head of the pump house, keeps the oil.\n"
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library]:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (
+        ("contracts/agreement-2023.md", OLD),
+        ("contracts/agreement-2024.md", newer()),
+        ("manuals/pump.md", PUMP),
+    ):
+        path = tmp_path / "docs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    with Library("lib", parts=PARTS, profile="tiny", context="headings") as opened:
+        opened.index(["docs"])
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What changed between agreement-2023 and agreement-2024?",
+        "What changed in the service agreement?",
+        "Compare agreement-2023.md with agreement-2024.md",
+        "What are the differences between the 2023 agreement and the 2024 agreement?",
+    ],
+)
+def test_what_changed_is_answered_with_both_quotations(library: Library, question: str) -> None:
+    answer = library.ask(question)
+    assert answer.answered
+    assert "notice period: three months -> six months" in answer.text
+    cited = {one.number: one.passage for one in answer.citations}
+    quoted = {
+        cited[quote.citation].path.rpartition("/")[2]: quote.text for quote in answer.quotes if "notice" in quote.text
+    }
+    assert quoted == {
+        "agreement-2023.md": "The notice period is three months.",
+        "agreement-2024.md": "The notice period is six months.",
+    }
+    assert all(quote.text in cited[quote.citation].text for quote in answer.quotes)
+
+
+def test_whether_something_still_holds_is_answered_from_what_changed(library: Library) -> None:
+    answer = library.ask("Is the notice period still three months?")
+    assert answer.text.startswith("- notice period: three months -> six months")
+    assert len(answer.citations) == 2
+
+
+@pytest.mark.parametrize(
+    "question", ["Summarise pump.md", "What is the pump manual about?", "Tell me about the pump manual"]
+)
+def test_a_document_is_summed_up_in_quotations(library: Library, question: str) -> None:
+    answer = library.ask(question)
+    assert "\u201cThe pump is oiled every spring.\u201d [1]" in answer.text
+    assert {one.passage.path.rpartition("/")[2] for one in answer.citations} == {"pump.md"}
+
+
+def test_what_names_no_document_is_searched_as_usual(library: Library) -> None:
+    with library._named() as named:
+        from local_rag.digests.digest_answers import answer_digest
+        from local_rag.digests.digest_questions import digest_question
+
+        for question in (
+            "What is the difference between oil and rope?",
+            "Compare pump.md with agreement-2024.md",
+            "Tell me about the oil",
+            "Summarise the discussion about oil",
+            "Is the crane still painted?",
+        ):
+            asked = digest_question(question)
+            assert asked is not None
+            assert answer_digest(question, asked, named) is None, question
+
+
+def test_the_two_newest_versions_are_compared_if_one_is_named(library: Library) -> None:
+    difference = library.diff("agreement-2024.md")
+    assert [Path(one).name for one in (difference.before, difference.after)] == [
+        "agreement-2023.md",
+        "agreement-2024.md",
+    ]
+    with pytest.raises(MissingError, match="No other version of"):
+        library.diff("pump.md")
+    with pytest.raises(MissingError, match="is no document of the library"):
+        library.diff("nothing.md", "pump.md")
+
+
+def test_files_on_disk_are_read_only_where_that_is_wished_for(library: Library, tmp_path: Path) -> None:
+    draft = tmp_path / "draft.md"
+    draft.write_text(newer().replace("six months", "nine months"))
+    with pytest.raises(MissingError):
+        library.diff("agreement-2024.md", draft)
+    values = [
+        value for one in library.diff("agreement-2024.md", draft, read_files=True).changes for value in one.values
+    ]
+    assert [(one.before, one.after) for one in values] == [("six months", "nine months")]
+    with pytest.raises(MissingError):
+        library.seen_by(Filters(within=("contracts",))).diff("agreement-2024.md", draft, read_files=True)
+
+
+def test_a_file_that_has_changed_since_it_was_indexed_is_read_again(library: Library, tmp_path: Path) -> None:
+    path = tmp_path / "docs/contracts/agreement-2024.md"
+    path.write_text(newer().replace("six months", "nine months"))
+    changes = library.diff("docs/contracts/agreement-2023.md", path, read_files=True).changes
+    assert "notice period: three months -> nine months" in [one.summary for one in changes]
+
+
+def test_who_sees_a_part_gets_nothing_of_the_rest(library: Library) -> None:
+    seen = library.seen_by(Filters(within=("manuals",)))
+    assert [Path(one).name for one in seen.brief().documents] == ["pump.md"]
+    for names in (("agreement-2023.md", "agreement-2024.md"), ("agreement-2024.md",)):
+        with pytest.raises(MissingError, match="is no document of the library"):
+            seen.diff(*names)
+    with pytest.raises(MissingError):
+        seen.brief(["contracts"])
+    brief = library.brief(["contracts"])
+    assert {Path(one).name for one in brief.documents} == {"agreement-2023.md", "agreement-2024.md"}
+
+
+def test_what_was_erased_is_in_no_brief(library: Library) -> None:
+    assert library.brief(["pump.md"]).lines
+    library.remove(["docs/manuals/pump.md"], erase=True)
+    with pytest.raises(MissingError):
+        library.brief(["pump.md"])
+    assert all("pump" not in path for path in library.brief().documents)
+
+
+def test_filters_choose_what_a_brief_is_of(library: Library) -> None:
+    assert [Path(one).name for one in library.brief(filters={"within": "manuals"}).documents] == ["pump.md"]
+    with pytest.raises(QuestionError, match="1 to 500 lines"):
+        library.brief(lines=0)
