@@ -36,6 +36,7 @@ Within = Annotated[
 Types = Annotated[
     Several, Field(default_factory=list, alias="type", description="Only files of these types, such as 'pdf'.")
 ]
+Name = Annotated[str, Field(min_length=1, max_length=1000)]
 Day = Annotated[str, Field(max_length=10)]
 # Whether the search model took part: where it is loading or missing, keywords alone have found the passages.
 Dense = Literal["ready", "loading", "unavailable"]
@@ -87,6 +88,25 @@ class ListArguments(Arguments):
 
     within: Within
     cursor: str | None = Field(default=None, max_length=8000, description="`next` of the page before.")
+
+
+class DiffArguments(Arguments):
+    """What `diff` takes."""
+
+    before: Name = Field(description="The path, file name or title of a document.")
+    after: Name | None = Field(
+        default=None, description="The other document; without it, the two newest versions of the first are compared."
+    )
+
+
+class BriefArguments(Arguments):
+    """What `brief` takes."""
+
+    documents: list[Name] = Field(
+        default_factory=list, max_length=20, description="Paths, folders, file names or titles; none for all documents."
+    )
+    lines: int = Field(default=10, ge=1, le=100, description="How many lines carry the documents.")
+    within: Within
 
 
 class StatusArguments(Arguments):
@@ -161,6 +181,56 @@ class FindResults(BaseModel):
     complete: bool = Field(description="Whether all documents were examined.")
     left_out: int = 0
     notes: list[str] = Field(default_factory=list)
+
+
+class QuotedPlace(BaseModel):
+    """Text of a document, word for word, and where it stands."""
+
+    text: str
+    location: str
+    section: str
+
+
+class ChangedValue(BaseModel):
+    """A value before and after; either is empty if only one document has it."""
+
+    kind: str
+    before: str
+    after: str
+
+
+class DocumentChange(BaseModel):
+    """A change with both quotations; one is null if only the other document says it."""
+
+    kind: str
+    about: str
+    values: list[ChangedValue]
+    before: QuotedPlace | None
+    after: QuotedPlace | None
+
+
+class Differences(BaseModel):
+    """What `diff` gives, the important changes first."""
+
+    before: str
+    after: str
+    changes: list[DocumentChange]
+    left_out: int = 0
+
+
+class BriefLine(QuotedPlace):
+    """A line of a brief: `list` is empty for those that carry a document, else what the line is listed for."""
+
+    list: str
+    value: str
+
+
+class BriefResults(BaseModel):
+    """What `brief` gives: quotations only."""
+
+    documents: list[str]
+    lines: list[BriefLine]
+    left_out: int = 0
 
 
 class Fetched(Text):
@@ -271,6 +341,20 @@ SHAPES: Mapping[str, Shape] = {
         "them. Use it for 'how many', 'which documents' and 'list every'.",
         FindArguments,
         FindResults,
+    ),
+    "diff": Shape(
+        "What changed between two documents",
+        "Compare two documents, or the two newest versions of one: changed amounts, dates, numbers and names, and what "
+        "was added, removed, reworded or moved, each with both quotations. Found by code, not by a model.",
+        DiffArguments,
+        Differences,
+    ),
+    "brief": Shape(
+        "Sum up documents in quotations",
+        "Sum up documents in their own words: the sentences that carry them, dates, amounts, names with roles, "
+        "obligations and open questions. Every line is a quotation.",
+        BriefArguments,
+        BriefResults,
     ),
     "fetch": Shape(
         "Read a passage or a document",

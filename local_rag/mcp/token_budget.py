@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from pydantic import BaseModel
 
-from local_rag.mcp.shapes import Dense, FindResults, FoundPassage, SearchResults
+from local_rag.mcp.shapes import Dense, FoundPassage, SearchResults
+
+Results = TypeVar("Results", bound=BaseModel)
 
 MAX_SEARCH, MAX_FETCH = 2500, 8000  # tokens of the JSON that is given
 _NEAR = 200  # characters before the limit, in which a text is cut at the end of a word
@@ -58,15 +61,16 @@ def fit_passages(found: Sequence[FoundPassage], dense: Dense, note: str | None) 
     return results(kept)
 
 
-def fit_documents(found: FindResults) -> FindResults:
-    """Return as many of the documents found as fit, and how many are left out."""
-    used, kept = cost(found.model_copy(update={"documents": [], "left_out": len(found.documents)})), 0
-    for document in found.documents:
-        used += cost(document) + 1
+def fit_list(found: Results, name: str) -> Results:
+    """Return as many of the records in the list of this name as fit, and how many are `left_out`."""
+    records: Sequence[BaseModel] = getattr(found, name)
+    used, kept = cost(found.model_copy(update={name: [], "left_out": len(records)})), 0
+    for record in records:
+        used += cost(record) + 1
         if used > MAX_SEARCH:
             break
         kept += 1
-    return found.model_copy(update={"documents": found.documents[:kept], "left_out": len(found.documents) - kept})
+    return found.model_copy(update={name: list(records[:kept]), "left_out": len(records) - kept})
 
 
 def count_tokens(text: str) -> int:

@@ -12,10 +12,12 @@ from pydantic import BaseModel
 from local_rag.answering.remarks import remarks
 from local_rag.asking import AskOptions, Filters
 from local_rag.catalogue.contents import Location, WholeDocument
+from local_rag.digests.brief import Line
+from local_rag.digests.statements import Place
 from local_rag.display import one_line, printable
 from local_rag.errors import MissingError, ModelError, QuestionError
 from local_rag.mcp import shapes
-from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_documents, fit_passages, fit_text
+from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_list, fit_passages, fit_text
 from local_rag.records import Passage
 from local_rag.retrieval.searcher import Trace
 from local_rag.serving.answer_markdown import answer_as_markdown
@@ -26,6 +28,7 @@ from local_rag.view import View
 
 _PAGE = 25  # documents
 _MOST_STALE, _MOST_FOLDERS, _LONGEST = 10, 20, 300
+_LONGEST_QUOTED = 1000  # characters of a quotation
 _LOADING = "The models are still loading: this was found by keywords alone; search again in a while for more."
 _CHANGED = ("changed", "missing")
 _ID = re.compile(r"(passage|document)-([0-9]{1,18})")
@@ -113,7 +116,48 @@ async def find(service: Service, asked: shapes.FindArguments, caller: Caller) ->
         complete=found.complete,
         notes=[one_line(note) for note in found.notes],
     )
-    return fit_documents(whole)
+    return fit_list(whole, "documents")
+
+
+def diff(library: View, asked: shapes.DiffArguments) -> shapes.Differences:
+    """Compare two documents, or the two newest versions of one."""
+    found = library.diff(asked.before, asked.after or "")
+    changes = [
+        shapes.DocumentChange(
+            kind=one.kind,
+            about=printable(one.about),
+            values=[
+                shapes.ChangedValue(kind=value.kind, before=printable(value.before), after=printable(value.after))
+                for value in one.values
+            ],
+            before=_place(one.before) if one.before else None,
+            after=_place(one.after) if one.after else None,
+        )
+        for one in found.changes
+    ]
+    whole = shapes.Differences(before=one_line(found.before), after=one_line(found.after), changes=changes)
+    return fit_list(whole, "changes")
+
+
+def brief(library: View, asked: shapes.BriefArguments) -> shapes.BriefResults:
+    """Sum up documents in quotations."""
+    found = library.brief(asked.documents, lines=asked.lines, filters=Filters.parse(within=_several(asked.within)))
+    lists: list[tuple[str, Sequence[Line]]] = [("", found.lines), *found.lists.items()]
+    lines = [
+        shapes.BriefLine(**dict(_place(line.place)), list=kind, value=printable(line.value))
+        for kind, some in lists
+        for line in some
+    ]
+    documents = [one_line(path) for path in found.documents[:_MOST_FOLDERS]]
+    return fit_list(shapes.BriefResults(documents=documents, lines=lines), "lines")
+
+
+def _place(place: Place) -> shapes.QuotedPlace:
+    return shapes.QuotedPlace(
+        text=printable(place.text[:_LONGEST_QUOTED]),
+        location=one_line(place.location_by(str)),
+        section=_short(place.section),
+    )
 
 
 def _document_id(location: Location) -> str:
@@ -251,6 +295,8 @@ def _reading(read: Callable[[View, Any], BaseModel]) -> Handler:
 HANDLERS: Mapping[str, Handler] = {
     "search": search,
     "find": find,
+    "diff": _reading(diff),
+    "brief": _reading(brief),
     "fetch": _reading(fetch),
     "list_documents": _reading(list_documents),
     "status": status,

@@ -30,6 +30,7 @@ from local_rag.web.page_drawings import PageDrawings
 from local_rag.web.pages import (
     ask_page,
     changes_page,
+    digest_pages,
     document_page,
     history_page,
     inspect_page,
@@ -50,6 +51,7 @@ _PAGES = (
     library_page,
     inspect_page,
     history_page,
+    digest_pages,
     site,
 )
 _LONGEST_PATH = 200  # characters of a path in the log

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from tokenizers import Tokenizer
 
 from local_rag.mcp.shapes import FindResults, FoundDocument, FoundPassage
-from local_rag.mcp.token_budget import MAX_SEARCH, cost, count_tokens, cut, fit_documents, fit_passages, fit_text
+from local_rag.mcp.token_budget import MAX_SEARCH, cost, count_tokens, cut, fit_list, fit_passages, fit_text
 from local_rag.models.own_models import TOKENIZER_FILE
 from local_rag.models.registry import resolve
 
@@ -69,7 +69,7 @@ def test_passages_stay_within_the_tokens_best_first(lengths: list[int]) -> None:
 def test_of_many_documents_as_many_are_listed_as_fit() -> None:
     one = FoundDocument(path="/documents/a.md", line=1, text="word " * 50, occurrences=1)
     whole = FindResults(kind="count", rule="contain it", count=500, documents=[one] * 500, complete=True)
-    fitted = fit_documents(whole)
+    fitted = fit_list(whole, "documents")
     assert cost(fitted) <= MAX_SEARCH
     assert 5 < len(fitted.documents) == 500 - fitted.left_out
     assert fitted.count == 500

@@ -25,7 +25,7 @@ def test_the_tools_only_read_and_say_what_they_take_and_give(folder: Path, era: 
         return (await client.list_tools()).tools, client.instructions
 
     tools, instructions = talk(local_service(folder), work, era=era)
-    assert [tool.name for tool in tools] == ["search", "find", "fetch", "list_documents", "status"]
+    assert [tool.name for tool in tools] == ["search", "find", "diff", "brief", "fetch", "list_documents", "status"]
     for tool in tools:
         assert tool.annotations.read_only_hint
         assert not tool.annotations.open_world_hint
@@ -35,6 +35,8 @@ def test_the_tools_only_read_and_say_what_they_take_and_give(folder: Path, era: 
     assert takes == {
         "search": {"query", "limit", "in", "type", "since", "before", "tag"},
         "find": {"question", "in", "type"},
+        "diff": {"before", "after"},
+        "brief": {"documents", "lines", "in"},
         "fetch": {"id", "offset", "around"},
         "list_documents": {"in", "cursor"},
         "status": set(),
@@ -362,3 +364,20 @@ def test_a_running_server_answers_in_the_place_of_own_models(folder: Path) -> No
     assert [(one["do"], one["question"], one["top"], one["options"].filters.types) for one in orders] == [
         ("search", "boat", 3, ("md",))
     ]
+
+
+def test_diff_and_brief_give_quotations_only(tmp_path: Path) -> None:
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    for year, amount in ((2022, 520), (2025, 740)):
+        text = f"# Travel policy {year}\n\nThe daily allowance for meals is {amount} kroner. Receipts must be kept.\n"
+        (documents / f"travel-policy-{year}.md").write_text(text)
+    served.index(documents, tmp_path / "lib")
+    changed = call(loaded(local_service(tmp_path / "lib")), "diff", {"before": "travel-policy-2025.md"})
+    (allowance,) = [one for one in changed["changes"] if one["about"] == "daily allowance for meals"]
+    assert [(one["before"], one["after"]) for one in allowance["values"]] == [("520 kroner", "740 kroner")]
+    assert allowance["after"]["text"] == "The daily allowance for meals is 740 kroner."
+    brief = call(loaded(local_service(tmp_path / "lib")), "brief", {"documents": ["travel-policy-2025.md"]})
+    assert {one["list"] for one in brief["lines"]} >= {"", "amounts", "obligations"}
+    text = (documents / "travel-policy-2025.md").read_text()
+    assert all(one["text"] in text for one in brief["lines"])

@@ -1,0 +1,143 @@
+"""The pages that quote whole documents: what changed between two, side by side, and what some say, as a brief."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from local_rag.digests.brief import DEFAULT_LINES, LISTS, MOST_LINES, Line
+from local_rag.digests.brief_output import brief_as_dict, brief_as_markdown, headings_of
+from local_rag.digests.difference_output import counted, difference_as_dict, difference_as_markdown
+from local_rag.digests.differences import Change
+from local_rag.digests.statements import Place
+from local_rag.display import Name
+from local_rag.errors import MissingError
+from local_rag.serving.answer_markdown import escaped
+from local_rag.serving.http import json_response
+from local_rag.web.forms import filters_of, number_field
+from local_rag.web.site import PageRequest, attachment
+
+_MOST_SHOWN = 300  # changes on a page
+_MOST_NAMES = 500  # documents that a field offers
+_LONGEST = 2000  # characters of a quotation on a page
+_LONGEST_NAME = 1000
+_PIECE = re.compile(r"\w+|\W+")
+
+
+@dataclass(frozen=True, slots=True)
+class Quoted:
+    """A quotation in pieces, each with whether the other document says it otherwise, and where it leads."""
+
+    pieces: tuple[tuple[str, bool], ...]
+    location: str
+    section: str
+    address: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A change with both quotations side by side."""
+
+    kind: str
+    summary: str
+    before: Quoted | None
+    after: Quoted | None
+
+
+def diff(request: PageRequest) -> Response:
+    """Show what changed between two documents, or between the two newest versions of one."""
+    library, query = request.library, request.query_params
+    names = [query.get(field, "").strip()[:_LONGEST_NAME] for field in ("before", "after")]
+    documents = library.contents().documents
+    shown: dict[str, Any] = {"names": names, "offered": _offered(request, documents), "wrong": "", "rows": None}
+    shown |= {"difference": None, "more": 0, "name": library.place_names()}
+    if not names[0]:
+        return request.page("diff.html", **shown)
+    try:
+        difference = library.diff(*names)
+    except MissingError as error:
+        if request.wants_json:
+            raise
+        return request.page("diff.html", status=404, **shown | {"wrong": str(error)})
+    if request.wants_json:
+        return json_response(difference_as_dict(difference, shown["name"]))
+    if query.get("format") == "markdown":
+        return attachment(difference_as_markdown(difference, escaped, shown["name"]), "changes.md", "text/markdown")
+    rows = [_row(one, documents, shown["name"]) for one in difference.changes[:_MOST_SHOWN]]
+    more = len(difference.changes) - len(rows)
+    found = {"difference": difference, "rows": rows, "more": more, "counts": counted(difference)}
+    return request.page("diff.html", **shown | found)
+
+
+def brief(request: PageRequest) -> Response:
+    """Show what documents say in quotations."""
+    library, query = request.library, request.query_params
+    named, filters = query.get("document", "").strip()[:_LONGEST_NAME], filters_of(query)
+    lines = number_field(query, "lines", MOST_LINES) or DEFAULT_LINES
+    documents = library.contents().documents
+    shown: dict[str, Any] = {"named": named, "lines": lines, "offered": _offered(request, documents), "wrong": ""}
+    shown |= {"brief": None, "headings": (), "lists": (), "within": query.get("in", "")}
+    if not named and not filters:
+        return request.page("brief.html", **shown)
+    try:
+        found = library.brief([named] if named else [], lines=lines, filters=filters)
+    except MissingError as error:
+        if request.wants_json:
+            raise
+        return request.page("brief.html", status=404, **shown | {"wrong": str(error)})
+    name = library.place_names()
+    if request.wants_json:
+        return json_response(brief_as_dict(found, name))
+    if query.get("format") == "markdown":
+        return attachment(brief_as_markdown(found, escaped, name), "brief.md", "text/markdown")
+
+    def quoted(some: Sequence[Line]) -> list[tuple[str, Quoted]]:
+        return [(one.value, _quoted(one.place, "", documents, name)) for one in some]
+
+    headings = [(heading, quoted(some)) for heading, some in headings_of(found)]
+    lists = [(title, quoted(found.lists[kind])) for kind, title in LISTS.items() if found.lists[kind]]
+    return request.page("brief.html", **shown | {"brief": found, "headings": headings, "lists": lists})
+
+
+ROUTES = (Route("/diff", diff), Route("/brief", brief))
+
+
+def _offered(request: PageRequest, documents: Mapping[str, int]) -> list[str]:
+    """Return the names of documents that a field offers."""
+    name = request.library.place_names()
+    return [name(path) for path in sorted(documents)[:_MOST_NAMES]]
+
+
+def _row(change: Change, documents: Mapping[str, int], name: Name) -> Row:
+    before, after = change.before, change.after
+    texts = [place.text[:_LONGEST] if place and change.kind != "moved" else "" for place in (before, after)]
+    return Row(
+        change.kind,
+        change.summary,
+        _quoted(before, texts[1], documents, name) if before else None,
+        _quoted(after, texts[0], documents, name) if after else None,
+    )
+
+
+def _quoted(place: Place, other: str, documents: Mapping[str, int], name: Name) -> Quoted:
+    text = place.text if len(place.text) <= _LONGEST else f"{place.text[:_LONGEST]}\u2026"
+    document = documents.get(place.path)
+    address = f"/document/{document}?from={place.start}" if document is not None else ""
+    return Quoted(tuple(_pieces(text, other)), place.location_by(name), place.section, address)
+
+
+def _pieces(text: str, other: str) -> Iterator[tuple[str, bool]]:
+    """Yield a text in pieces, each with whether another text has other words there; nothing differs from no text."""
+    if not other:
+        yield text, False
+        return
+    own, others = _PIECE.findall(text), _PIECE.findall(other)
+    first_words, second_words = ([" ".join(piece.split()) for piece in side] for side in (own, others))
+    matcher = SequenceMatcher(None, first_words, second_words, autojunk=False)
+    for tag, first, last, _, _ in matcher.get_opcodes():
+        if piece := "".join(own[first:last]):
+            yield piece, tag != "equal" and bool(piece.strip())
