@@ -9,7 +9,7 @@ from typing import Literal
 
 from local_rag.digests.alignment import Alignment, Pair, align
 from local_rag.digests.statements import DocumentText, Place, Statement, ordinary_words, readable
-from local_rag.digests.values import ChangedValue, changed_values
+from local_rag.digests.value_changes import ChangedValue, changed_values
 
 ChangeKind = Literal["amounts", "dates", "numbers", "names", "removed", "added", "reworded", "moved"]
 KINDS: tuple[ChangeKind, ...] = ("amounts", "dates", "numbers", "names", "removed", "added", "reworded", "moved")
