@@ -187,6 +187,15 @@ class KeptList:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptCorrection:
+    """What a person has `written` at a local time in the place of an answer; no name stands for who serves."""
+
+    answer: str
+    writer: str
+    written: str
+
+
+@dataclass(frozen=True, slots=True)
 class KeptOfQuestions:
     """How many conversations and cached answers a history holds."""
 

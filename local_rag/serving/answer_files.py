@@ -10,8 +10,10 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from local_rag.answering.remarks import remarks, sources_of
+from local_rag.asking import KeptCorrection
 from local_rag.display import Name, csv_cell, csv_text, display_path, printable, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.files import permissions_of_regular, write_whole
@@ -26,11 +28,20 @@ FORMULA = re.compile("'*[=+@\t\uff0b\uff0d\uff1d\uff20-]")
 _PATIENCE = 20  # a file is written again after this many times the seconds that writing it took
 
 
-def answers_in_form(suffix: str, answers: Iterable[Answer], name: Name = display_path) -> bytes:
-    """Return answers as a file with this suffix, with `name` for places."""
+def answers_in_form(
+    suffix: str,
+    answers: Iterable[Answer],
+    name: Name = display_path,
+    corrections: Mapping[str, KeptCorrection] = MappingProxyType({}),
+) -> bytes:
+    """Return answers as a file with this suffix, with `name` for places.
+
+    An answer with a correction has the outcome `corrected` and that text; a remark says whose it is and what stood
+    there before.
+    """
     form = _FORMS[suffix](b"", name)
     for answer in answers:
-        form.add(answer)
+        form.add(answer, corrections.get(answer.question))
     return form.data()
 
 
@@ -130,8 +141,8 @@ class _JsonLines(_Lines):
             raise _OtherFileError
         self.rows = [(str(row["question"]), str(row["outcome"])) for row in rows]
 
-    def add(self, answer: Answer) -> None:
-        self._data += json_line(answer, self._name).encode()
+    def add(self, answer: Answer, corrected: KeptCorrection | None = None) -> None:
+        self._data += json_line(answer, self._name, corrected).encode()
 
 
 class _Csv(_Lines):
@@ -144,8 +155,8 @@ class _Csv(_Lines):
         self._columns = _columns_of(rows)
         self.rows = [(csv_text(question), outcome) for question, outcome in _outcomes(rows)]
 
-    def add(self, answer: Answer) -> None:
-        self._data += csv_line(cells(answer, self._name)[: self._columns]).encode()
+    def add(self, answer: Answer, corrected: KeptCorrection | None = None) -> None:
+        self._data += csv_line(cells(answer, self._name, corrected)[: self._columns]).encode()
 
 
 class _Xlsx:
@@ -172,11 +183,11 @@ class _Xlsx:
         if len(self._workbook.worksheets) > 1:
             raise _OtherFileError
 
-    def add(self, answer: Answer) -> None:
+    def add(self, answer: Answer, corrected: KeptCorrection | None = None) -> None:
         from openpyxl.styles import Alignment  # type: ignore[import-untyped]
 
         number = self._sheet.max_row + 1
-        for column, value in enumerate(_values(answer, self._name)[: self._columns], start=1):
+        for column, value in enumerate(_values(answer, self._name, corrected)[: self._columns], start=1):
             cell = self._sheet.cell(number, column)
             cell.value = value[:_MOST_CHARACTERS] if isinstance(value, str) else value
             cell.alignment = Alignment(vertical="top", wrap_text=True)
@@ -206,16 +217,16 @@ def _outcomes(rows: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
     return [(row[0], row[1]) for row in rows[1:] if row]
 
 
-def json_line(answer: Answer, name: Name = display_path) -> str:
+def json_line(answer: Answer, name: Name = display_path, corrected: KeptCorrection | None = None) -> str:
     """Return an answer as a line of JSON."""
     quotes = [{"text": quote.text, "citation": quote.citation} for quote in answer.quotes]
     sources = [
         {"number": cited.number, "location": name(cited.passage.location), "title": cited.passage.title}
         for cited in answer.citations
     ]
-    texts = (answer.question, answer.outcome, answer.text)
-    values = (*texts, quotes, sources, *_numbers(answer), remarks(answer, name))
-    return f"{printable_json(dict(zip(COLUMNS, values, strict=True)))}\n"
+    values = (*_said(answer, corrected), quotes, sources, *_numbers(answer), _remarks(answer, name, corrected))
+    more = {"corrected": {"by": corrected.writer, "at": corrected.written, "was": answer.text}} if corrected else {}
+    return f"{printable_json(dict(zip(COLUMNS, values, strict=True)) | more)}\n"
 
 
 def csv_line(row: Sequence[object]) -> str:
@@ -225,18 +236,30 @@ def csv_line(row: Sequence[object]) -> str:
     return text.getvalue()
 
 
-def cells(answer: Answer, name: Name = display_path) -> list[object]:
+def cells(answer: Answer, name: Name = display_path, corrected: KeptCorrection | None = None) -> list[object]:
     """Return the cells of CSV, none of which can act as a formula."""
-    return [csv_cell(value) if isinstance(value, str) else value for value in _values(answer, name)]
+    return [csv_cell(value) if isinstance(value, str) else value for value in _values(answer, name, corrected)]
 
 
-def _values(answer: Answer, name: Name) -> list[str | float | None]:
+def _said(answer: Answer, corrected: KeptCorrection | None) -> tuple[str, str, str]:
+    """Return the question, the outcome and the answer, or what a person has written in its place."""
+    return (answer.question, *(("corrected", corrected.answer) if corrected else (answer.outcome, answer.text)))
+
+
+def _remarks(answer: Answer, name: Name, corrected: KeptCorrection | None) -> list[str]:
+    if corrected is None:
+        return remarks(answer, name)
+    writer = corrected.writer or "who serves the library"
+    return [f"Corrected by {writer} on {corrected.written}; the program had written: {answer.text}"]
+
+
+def _values(answer: Answer, name: Name, corrected: KeptCorrection | None) -> list[str | float | None]:
     """Return what the columns of a table say of an answer."""
     quotes = "\n".join(f"[{quote.citation}] {quote.text}" for quote in answer.quotes)
     cited = sources_of(answer, name) if answer.citations else ()
     sources = "\n".join(f"[{source.number}] {source.place}" for source in cited)
-    texts = (answer.question, answer.outcome, answer.text, quotes, sources)
-    return [*map(printable, texts), *_numbers(answer), "\n".join(remarks(answer, name))]
+    texts = (*_said(answer, corrected), quotes, sources)
+    return [*map(printable, texts), *_numbers(answer), printable("\n".join(_remarks(answer, name, corrected)))]
 
 
 def _numbers(answer: Answer) -> tuple[float | None, float]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Self
 
-from local_rag.asking import AskOptions, KeptConversation, KeptList, KeptOfQuestions, KeptTurn
+from local_rag.asking import AskOptions, KeptConversation, KeptCorrection, KeptList, KeptOfQuestions, KeptTurn
 from local_rag.errors import MissingError
 from local_rag.records import Answer, Passage
 from local_rag.serialization import from_plain, to_line
@@ -202,6 +202,32 @@ class History:
         kept = self.question_list(identifier)
         answers = {turn.question: turn.answer for turn in self.turns(identifier)} if kept.answered else {}
         return [answers[question] for question in kept.questions if question in answers]
+
+    def correct(self, identifier: str, question: str, answer: str, *, writer: str) -> None:
+        """Keep what a person writes in the place of the answer to a question of a list; an empty text takes it back.
+
+        Raise MissingError if this person has no such list, or the question has no answer.
+        """
+        asked = self.question_list(identifier).questions
+        with self._transaction() as connection:
+            query = "SELECT id FROM turns WHERE conversation_id = ? AND question = ? ORDER BY id DESC LIMIT 1"
+            turn = connection.execute(query, (identifier, question)).fetchone()
+            if turn is None or question not in asked:
+                raise MissingError("This question has no answer that could be corrected; it may have been forgotten.")
+            connection.execute("DELETE FROM corrections WHERE turn_id = ?", turn)
+            if answer:
+                row = (*turn, answer, writer, _now())
+                connection.execute("INSERT INTO corrections VALUES (?, ?, ?, ?)", row)
+
+    def corrections(self, identifier: str) -> dict[str, KeptCorrection]:
+        """Return what persons have written in the place of answers of a list, by question."""
+        rows = self._rows(
+            "SELECT question, corrections.answer, writer, written FROM corrections JOIN turns ON turns.id = turn_id "
+            "JOIN conversations ON conversations.id = conversation_id WHERE conversation_id = ? AND person = ?",
+            identifier,
+            self._person,
+        )
+        return {str(question): KeptCorrection(str(text), str(by), str(at)) for question, text, by, at in rows}
 
     def questions(self) -> list[str]:
         """Return all questions of this person in the order in which they were asked."""

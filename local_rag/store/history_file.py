@@ -17,8 +17,8 @@ from local_rag.keys import key_of
 from local_rag.store.storage_errors import storage_errors
 
 HISTORY_FILE = "history.sqlite3"
-_VERSION = 4  # of the tables
-_BEFORE = (2, 3)  # which lack a table
+_VERSION = 5  # of the tables
+_BEFORE = (2, 3, 4)  # which lack a table
 _TABLES = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS conversations (
@@ -60,12 +60,19 @@ CREATE TABLE IF NOT EXISTS question_lists (
     questions TEXT NOT NULL,            -- JSON
     options TEXT NOT NULL               -- JSON: how they are asked
 );
+-- What a person has written in the place of the answer to a question of a file.
+CREATE TABLE IF NOT EXISTS corrections (
+    turn_id INTEGER PRIMARY KEY REFERENCES turns (id) ON DELETE CASCADE,
+    answer TEXT NOT NULL,
+    writer TEXT NOT NULL,               -- name of the person; empty: who serves the library
+    written TEXT NOT NULL               -- local time
+);
 -- How often everything was forgotten or a document erased: what was asked before that is not kept after it.
 CREATE TABLE IF NOT EXISTS epoch (number INTEGER NOT NULL);
 INSERT INTO epoch SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM epoch);
 -- How often everything of a person was forgotten; `person` is as in `conversations`.
 CREATE TABLE IF NOT EXISTS forgotten (person TEXT PRIMARY KEY, number INTEGER NOT NULL);
-PRAGMA user_version = 4;
+PRAGMA user_version = 5;
 COMMIT;
 """
 

@@ -14,13 +14,14 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 from starlette.testclient import TestClient
 
+from local_rag.asking import AskOptions
 from local_rag.library import Library
 from local_rag.store.history import History
 from local_rag.store.history_file import HISTORY_FILE
 from local_rag.store.people_file import add_person, remove_person
 from tests.fakes import QUICK, generating
 from tests.support import served
-from tests.support.served import ENDLESS, QUESTION, Talker, client, wait_until
+from tests.support.served import DOUBTED, ENDLESS, QUESTION, Talker, client, wait_until
 
 JSON = {"accept": "application/json"}
 HOST = {"authorization": "Bearer a-token-of-the-owner"}
@@ -160,3 +161,100 @@ def test_without_a_script_the_form_leads_to_the_answers(client: TestClient) -> N
     sent = client.post("/questions", files={"file": ("q.txt", QUESTION.encode())}, headers={"accept": "text/html"})
     assert sent.status_code == 303
     assert re.fullmatch(r"/questions/[0-9a-f]{16}", sent.headers["location"])
+
+
+def correct(opened: TestClient, identifier: str, question: str, answer: str, who: Any = None) -> Any:
+    sent = {"question": question, "answer": answer, "show": "", "sort": "outcome"}
+    return opened.post(f"/questions/{identifier}/correct", data=sent, headers=who)
+
+
+def row_of(page: str, number: int) -> str:
+    return page.partition(f'<tr id="row-{number}"')[2].partition("</tr>")[0]
+
+
+def test_each_answer_stands_on_the_page_with_its_quotation(client: TestClient) -> None:
+    identifier = send(client, f"{QUESTION}\nWhat is the capital of Peru, <b>please</b>?".encode()).json()["id"]
+    finished(client, identifier)
+    page = client.get(f"/questions/{identifier}").text
+    first = row_of(page, 1)
+    assert "Answered" in first
+    assert "<strong>twelve</strong>" in first
+    assert re.search(r'<blockquote class="quote" id="row-1-source-\d">', first)
+    addresses = set(re.findall(r'href="(/document/[^"]+#passage)"', first))
+    marked = [client.get(one.replace("&amp;", "&")).text.partition('<mark class="')[2][:200] for one in addresses]
+    assert any("The boat leaves the harbour at seven" in one for one in marked)
+    assert "<b>please" not in page
+    assert client.get(f"/questions/{identifier}/rows").headers["x-local-rag-running"] == "no"
+
+
+def test_answers_are_sorted_and_filtered(client: TestClient) -> None:
+    asked = ["When does the boat leave the harbour on Sunday?", "Who is Zanzibar?", QUESTION, DOUBTED]
+    identifier = send(client, "\n".join(asked).encode()).json()["id"]
+    finished(client, identifier)
+
+    def numbers(query: str) -> list[str]:
+        return re.findall(r'<tr id="row-(\d+)"', client.get(f"/questions/{identifier}?{query}").text)
+
+    assert numbers("") == ["1", "2", "3", "4"] == numbers("down=1")[::-1]
+    assert numbers("sort=question") == ["4", "1", "3", "2"]
+    outcomes = {name: numbers(f"show={name}") for name in ("answered", "quoted", "refused", "corrected")}
+    assert sorted(one for some in outcomes.values() for one in some) == numbers("show=nonsense")
+    assert outcomes["corrected"] == []
+    assert "3" in outcomes["answered"]
+    assert numbers("sort=outcome") == [*outcomes["answered"], *outcomes["quoted"], *outcomes["refused"]]
+    assert client.get(f"/questions/{identifier}?from=x").status_code == 400
+
+
+def test_an_answer_is_corrected_by_hand_and_marked_as_that(client: TestClient, folder: Path) -> None:
+    identifier = send(client, f"{QUESTION}\nWho is Zanzibar?".encode()).json()["id"]
+    finished(client, identifier)
+    written = "At <eight>.\n=1+1"
+    done = correct(client, identifier, QUESTION, written.replace("\n", "\r\n"))
+    assert done.headers["location"] == f"/questions/{identifier}?sort=outcome#row-1"
+    row = row_of(client.get(f"/questions/{identifier}").text, 1)
+    assert "At &lt;eight&gt;.\n=1+1" in row
+    assert "Written by who serves the library" in row
+    assert "Corrected by hand" in row
+    line, other = map(json.loads, client.get(f"/questions/{identifier}/answers.jsonl").text.splitlines())
+    assert (line["outcome"], line["answer"], line["corrected"]["by"]) == ("corrected", written, "")
+    assert "The boat leaves" in line["corrected"]["was"]
+    assert line["remarks"] == [
+        f"Corrected by who serves the library on {line['corrected']['at']}; the program had written: "
+        f"{line['corrected']['was']}"
+    ]
+    assert "corrected" not in other
+    (first, _) = csv.DictReader(io.StringIO(client.get(f"/questions/{identifier}/answers.csv").text))
+    assert (first["outcome"], first["answer"]) == ("corrected", "At <eight>.\n'=1+1"), "no line is a formula"
+    sheet = openpyxl.load_workbook(io.BytesIO(client.get(f"/questions/{identifier}/answers.xlsx").content)).active
+    assert (sheet["B2"].value, sheet["C2"].value) == ("corrected", written)
+    with closing(History(folder)) as history:
+        assert history.corrections(identifier)[QUESTION].answer == written
+    assert correct(client, identifier, QUESTION, "").status_code == 303
+    assert "corrected" not in client.get(f"/questions/{identifier}/answers.jsonl").text
+    assert correct(client, identifier, "Who asked this?", "Nobody.").status_code == 404
+    assert correct(client, identifier, QUESTION, "x" * 10_001).status_code == 400
+
+
+def test_a_correction_is_of_the_person_whose_file_it_is_and_goes_with_what_is_erased(folder: Path) -> None:
+    anna = {"authorization": f"Bearer {add_person(folder, 'Anna', 'reader')}"}
+    ben = {"authorization": f"Bearer {add_person(folder, 'Ben', 'owner')}"}
+    with served.client(folder, token="a-token-of-the-owner") as opened:
+        identifier = send(opened, QUESTION.encode(), who=anna).json()["id"]
+        finished(opened, identifier, anna)
+        assert correct(opened, identifier, QUESTION, "At my time.", ben).status_code == 404
+        assert correct(opened, identifier, QUESTION, "At my time.", anna).status_code == 303
+        assert "Written by Anna" in opened.get(f"/questions/{identifier}", headers=anna).text
+    assert b"At my time." in (folder / HISTORY_FILE).read_bytes()
+    with Library(folder, parts=QUICK) as library:
+        library.remove([path for path in library.contents().documents if path.endswith("boat.txt")], erase=True)
+    assert b"At my time." not in (folder / HISTORY_FILE).read_bytes()
+
+
+def test_a_history_of_an_earlier_version_gets_corrections(folder: Path) -> None:
+    with closing(History(folder)) as history:
+        history.begin_list("a", ["b"], AskOptions())
+    with closing(sqlite3.connect(folder / HISTORY_FILE)) as connection:
+        connection.executescript("DROP TABLE corrections; PRAGMA user_version = 4")
+    with closing(History(folder)) as history:
+        (kept,) = history.question_lists()
+        assert history.corrections(kept.id) == {}

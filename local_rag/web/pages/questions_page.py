@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.datastructures import UploadFile
 from starlette.responses import Response
@@ -18,11 +19,14 @@ from local_rag.serving.http import json_response
 from local_rag.serving.question_files import questions_in
 from local_rag.serving.question_lists import RunView
 from local_rag.web.changes.additions import file_name
-from local_rag.web.forms import as_fields, filters_of
+from local_rag.web.forms import as_fields, filters_of, text_field
+from local_rag.web.pages.document_page import offset
 from local_rag.web.site import PageRequest, attachment
-from local_rag.web.views.answer_view import view_answer
+from local_rag.web.views.question_rows import OUTCOMES, ROWS, view_rows
 
-MOST_QUESTIONS, _MOST_LISTS, _SHOWN = 1000, 50, 200
+MOST_QUESTIONS, _MOST_LISTS = 1000, 50
+_LONGEST_CORRECTION = 10_000  # characters
+_LOOK = ("show", "sort", "down")  # fields of an address that say which answers are seen, and in which order
 _READING_SECONDS = 5.0  # for the place of a file that takes its time
 _TYPES = {
     ".csv": "text/csv; charset=utf-8",
@@ -82,20 +86,43 @@ async def begin(request: PageRequest) -> Response:
 
 
 def question_list(request: PageRequest) -> Response:
-    """Show a list with its answers."""
+    """Show a list with its answers, sorted and filtered as the address says."""
     view = _view(request, _kept(request))
     if request.wants_json:
         return json_response(_as_dict(view))
-    with request.history() as history:
-        rows = [(answer.question, view_answer(answer)) for answer in history.answers(view.kept.id)[-_SHOWN:]]
     filters = {name: text for name, text in as_fields(view.kept.options.filters).items() if text}
-    return request.page("question_list.html", view=view, rows=rows, filters=filters)
+    return request.page("question_list.html", view=view, filters=filters, **_table(request, view.kept))
 
 
 def progress(request: PageRequest) -> Response:
     """Return the part of the page that shows how far a list is; a header says whether it is being answered."""
     view = _view(request, _kept(request))
     return request.part("question_progress.html", running=view.run.running, view=view)
+
+
+def rows(request: PageRequest) -> Response:
+    """Return the part of the page that shows the answers; a header says whether more are being written."""
+    view = _view(request, _kept(request))
+    return request.part("question_rows.html", running=view.run.running, view=view, **_table(request, view.kept))
+
+
+async def correct(request: PageRequest) -> Response:
+    """Keep what a person writes in the place of an answer, or with an empty text take it back."""
+    fields = await request.fields()
+    question, text = text_field(fields, "question"), text_field(fields, "answer").replace("\r\n", "\n").strip()
+    if len(text) > _LONGEST_CORRECTION:
+        raise QuestionError(f"The answer is longer than {_LONGEST_CORRECTION:,} characters; write a shorter one.")
+
+    def keep() -> Response:
+        kept = _kept(request)
+        with request.history() as history:
+            history.correct(kept.id, question, text, writer=request.person.name)
+        number = kept.questions.index(question) + 1
+        query = urlencode({name: value for name in _LOOK if (value := text_field(fields, name))})
+        page = f"/questions/{kept.id}{'?' if query else ''}{query}#row-{number}"
+        return request.done(page, {"corrected": bool(text)})
+
+    return await request.aside(keep)
 
 
 def go_on(request: PageRequest) -> Response:
@@ -127,8 +154,9 @@ def download(request: PageRequest) -> Response:
     if suffix not in _TYPES:
         raise QuestionError("Answers are written as csv, xlsx or jsonl.")
     with request.history() as history:
-        answers = history.answers(_kept(request).id)
-    content = answers_in_form(suffix, answers, request.library.place_names())
+        kept = _kept(request)
+        answers, corrections = history.answers(kept.id), history.corrections(kept.id)
+    content = answers_in_form(suffix, answers, request.library.place_names(), corrections)
     return attachment(content, f"answers{suffix}", _TYPES[suffix])
 
 
@@ -154,6 +182,8 @@ ROUTES = (
     Route("/questions", begin, methods=["POST"]),
     Route("/questions/{list}", question_list),
     Route("/questions/{list}/progress", progress),
+    Route("/questions/{list}/rows", rows),
+    Route("/questions/{list}/correct", correct, methods=["POST"]),
     Route("/questions/{list}/go", go_on, methods=["POST"]),
     Route("/questions/{list}/stop", stop, methods=["POST"]),
     Route("/questions/{list}/forget", forget, methods=["POST"]),
@@ -165,6 +195,30 @@ def _kept(request: PageRequest) -> KeptList:
     """Return the list that the address names; raise MissingError if this person has none of this id."""
     with request.history() as history:
         return history.question_list(str(request.path_params["list"]))
+
+
+def _table(request: PageRequest, kept: KeptList) -> dict[str, Any]:
+    """Return what the table of answers shows, and the addresses that lead to others."""
+    query, start = request.query_params, offset(request, "from")
+    wanted = {name: query.get(name, "") for name in _LOOK}
+    with request.history() as history:
+        answers, corrections = history.answers(kept.id), history.corrections(kept.id)
+    table = view_rows(
+        kept.questions,
+        answers,
+        corrections,
+        request.library,
+        outcome=wanted["show"],
+        order=wanted["sort"],
+        down=bool(wanted["down"]),
+        start=start,
+    )
+
+    def address(page: str = "", **changed: object) -> str:
+        fields = {name: value for name, value in (wanted | changed).items() if value}
+        return f"/questions/{kept.id}{page}{'?' if fields else ''}{urlencode(fields)}"
+
+    return {"table": table, "wanted": wanted, "address": address, "outcomes": OUTCOMES, "per_page": ROWS}
 
 
 def _view(request: PageRequest, kept: KeptList) -> ListView:

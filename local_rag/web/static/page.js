@@ -227,7 +227,9 @@ async function watch(section, address, idle) {
     const response = await fetch(address).catch(() => null);
     if (!response || !response.ok) continue;
     running = response.headers.get("x-local-rag-running") === "yes";
-    show(section, await response.text());
+    const html = await response.text();
+    if (section.querySelector("details[open]")) running = true;  // somebody reads or writes there: later
+    else show(section, html);
   }
 }
 
@@ -252,6 +254,8 @@ const task = document.querySelector("section.task"), upload = at("upload");
 if (task) watch(task, root + "/library/task", false);
 const answering = document.querySelector("section.answering");
 if (answering) watch(answering, answering.dataset.address, false);
+const answers = document.querySelector("section.answers");
+if (answers) watch(answers, answers.dataset.address, false);
 if (upload) watchDrop(upload, at("files"));
 const progress = document.querySelector("section.progress"), checkup = document.querySelector("section.checkup");
 if (progress) watch(progress, root + "/library/progress", true);
