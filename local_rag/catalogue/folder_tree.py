@@ -6,7 +6,7 @@ from pathlib import Path
 
 from local_rag.catalogue.contents import Contents
 from local_rag.display import Name, names_below
-from local_rag.retrieval.filters import outermost
+from local_rag.retrieval.filters import literal_path, outermost
 from local_rag.text.words import normalize
 
 _DEEPEST = 40  # folders within folders; what lies deeper stands in the last of them
@@ -20,6 +20,11 @@ class Leaf:
     path: str
     place: str
     id: int
+
+    @property
+    def pattern(self) -> str:
+        """Return the pattern that matches this document alone."""
+        return literal_path(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,11 @@ class Branch:
     folders: "tuple[Branch, ...]"
     documents: tuple[Leaf, ...]
     more: int = 0
+
+    @property
+    def pattern(self) -> str:
+        """Return the pattern that matches all that is in the folder."""
+        return f"{literal_path(self.path)}/**"
 
 
 @dataclass(slots=True)

@@ -89,6 +89,10 @@ class Service:
         """Write who changes which documents into the audit log if the setting asks for it."""
         self._audit(self.worker.current_library(), caller, change=change, paths=[str(path) for path in paths])
 
+    def record_person(self, change: str, name: str, caller: Caller) -> None:
+        """Write who adds, changes, invites or removes a person into the audit log if the setting asks for it."""
+        self._audit(self.worker.current_library(), caller, change=change, name=name)
+
     def search(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
         """Queue a search."""
 

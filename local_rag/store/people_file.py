@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -22,9 +23,13 @@ from local_rag.store.connect import is_library
 PEOPLE_FILE = "people.sqlite3"
 LONGEST_NAME = 60  # characters
 NOTHING = "/"  # a pattern that no document matches
-_VERSION = 1  # of the table
+_VERSION = 2  # of the tables
+_BEFORE = (0, 1)  # which lack some
+_INVITATION_SECONDS = 7 * 24 * 3600.0
+_LONGEST_CONTACT = 200  # characters
 _COUNTER = slice(24, 28)  # of the bytes of an SQLite file: it counts the transactions that changed it
-_TABLE = """
+_TABLES = """
+BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS people (
     id TEXT PRIMARY KEY,                    -- random, so that nobody inherits what belonged to another of this name
     name TEXT NOT NULL UNIQUE COLLATE NOCASE,
@@ -32,7 +37,15 @@ CREATE TABLE IF NOT EXISTS people (
     within TEXT NOT NULL,                   -- JSON: globs and paths
     tags TEXT NOT NULL,                     -- JSON
     token_sha256 TEXT NOT NULL UNIQUE       -- the token is random and long, so a plain hash tells nothing of it
-)
+);
+-- Links that let a person in once; like a token, the code of one is kept nowhere.
+CREATE TABLE IF NOT EXISTS invitations (
+    code_sha256 TEXT PRIMARY KEY,
+    person TEXT NOT NULL REFERENCES people (id) ON DELETE CASCADE,
+    expires REAL NOT NULL                   -- seconds after 1970
+);
+CREATE TABLE IF NOT EXISTS contact (text TEXT NOT NULL);  -- whom to ask for a link
+PRAGMA user_version = 2;
 """
 
 
@@ -42,22 +55,106 @@ def add_person(
     """Add a person to a library and return the token, which is kept nowhere; raise QuestionError for a bad name."""
     if not is_library(folder):
         raise LibraryError(no_library(folder))
+    token = secrets.token_urlsafe(32)
+    row = _row(name, role, within, tags)
+    with _opened(folder, write=True) as connection:
+        try:
+            query = "INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)"
+            connection.execute(query, (secrets.token_hex(8), *row, token_hash(token)))
+        except sqlite3.IntegrityError:
+            raise LibraryError(
+                f"There is already a person {name}; run `local-rag people remove` first to give a new token."
+            ) from None
+    return token
+
+
+def change_person(
+    folder: Path, identifier: str, name: str, role: PersonRole, *, within: Sequence[str] = (), tags: Sequence[str] = ()
+) -> None:
+    """Give a person another name, role or limits; raise MissingError if there is none with this id."""
+    row = _row(name, role, within, tags)
+    with _opened(folder, write=True) as connection:
+        try:
+            update = "UPDATE people SET name = ?, role = ?, within = ?, tags = ? WHERE id = ?"
+            if not connection.execute(update, (*row, identifier)).rowcount:
+                raise _nobody()
+        except sqlite3.IntegrityError:
+            raise LibraryError(f"There is already a person {name}; choose another name.") from None
+
+
+def _row(name: str, role: PersonRole, within: Sequence[str], tags: Sequence[str]) -> tuple[str, str, str, str]:
+    """Return what is kept of a person; raise QuestionError for what cannot be."""
     if not (0 < len(name) <= LONGEST_NAME and name.isprintable() and name == name.strip()):
         raise QuestionError(
             f"The name {name[:LONGEST_NAME]!r} cannot be used; give 1 to {LONGEST_NAME} printable signs."
         )
     if not all(text.strip() for text in (*within, *tags)):
         raise QuestionError("A filter of a person is empty, which would hide nothing; leave it out or write a pattern.")
-    token = secrets.token_urlsafe(32)
-    row = (secrets.token_hex(8), name, role, json.dumps(within), json.dumps(tags), token_hash(token))
+    return name, role, json.dumps(within), json.dumps(tags)
+
+
+def invite(folder: Path, identifier: str) -> str:
+    """Return the code of a link that lets a person in once; an earlier one counts no more."""
+    code = secrets.token_urlsafe(32)
     with _opened(folder, write=True) as connection:
-        try:
-            connection.execute("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", row)
-        except sqlite3.IntegrityError:
-            raise LibraryError(
-                f"There is already a person {name}; run `local-rag people remove` first to give a new token."
-            ) from None
-    return token
+        if not connection.execute("SELECT 1 FROM people WHERE id = ?", (identifier,)).fetchone():
+            raise _nobody()
+        connection.execute("DELETE FROM invitations WHERE person = ? OR expires < ?", (identifier, time.time()))
+        row = (token_hash(code), identifier, time.time() + _INVITATION_SECONDS)
+        connection.execute("INSERT INTO invitations VALUES (?, ?, ?)", row)
+    return code
+
+
+def invitations(folder: Path) -> dict[str, float]:
+    """Return when the link of each person who has not used it expires, by the ids of the people."""
+    with _read(folder) as connection:
+        query = "SELECT person, expires FROM invitations WHERE expires >= ?"
+        return dict(connection.execute(query, (time.time(),)).fetchall()) if connection else {}
+
+
+def invited(folder: Path, code: str) -> Person | None:
+    """Return the person whom a link lets in, None if it was used or has expired, or never was one."""
+    query = (
+        "SELECT id, name, role, within, tags FROM invitations JOIN people ON id = person "
+        "WHERE code_sha256 = ? AND expires >= ?"
+    )
+    with _read(folder) as connection:
+        row = connection.execute(query, (token_hash(code), time.time())).fetchone() if connection else None
+        return _person(*row) if row else None
+
+
+def accept(folder: Path, code: str) -> tuple[Person, str] | None:
+    """Use up a link; return the person with a new token, which is kept nowhere, or None like `invited`."""
+    if (person := invited(folder, code)) is None:
+        return None
+    token = secrets.token_urlsafe(32)
+    with _opened(folder, write=True) as connection:
+        used = "DELETE FROM invitations WHERE code_sha256 = ? AND expires >= ?"
+        if not connection.execute(used, (token_hash(code), time.time())).rowcount:  # somebody else was faster
+            return None
+        connection.execute("UPDATE people SET token_sha256 = ? WHERE id = ?", (token_hash(token), person.id))
+    return person, token
+
+
+def read_contact(folder: Path) -> str:
+    """Return whom to ask for a link, as an owner has written it; empty if none has."""
+    with _read(folder) as connection:
+        row = connection.execute("SELECT text FROM contact").fetchone() if connection else None
+        return str(row[0]) if row else ""
+
+
+def write_contact(folder: Path, text: str) -> None:
+    """Keep whom to ask for a link; raise QuestionError for what is no line of text."""
+    if len(text) > _LONGEST_CONTACT or not text.isprintable():
+        raise QuestionError(f"Whom to ask is one line of at most {_LONGEST_CONTACT} printable signs.")
+    with _opened(folder, write=True) as connection:
+        connection.execute("DELETE FROM contact")
+        if text:
+            connection.execute("INSERT INTO contact VALUES (?)", (text,))
+
+
+def _nobody() -> MissingError:
+    return MissingError("There is no such person any more; look at the list of people again.")
 
 
 def list_people(folder: Path) -> list[Person]:
@@ -132,6 +229,56 @@ class People:
             return person
         return next((present for present in self.now().values() if present.id == person.id), None)
 
+    def of(self, identifier: str) -> Person:
+        """Return the person with an id; raise MissingError if there is none."""
+        for person in self.now().values():
+            if person.id == identifier:
+                return person
+        raise _nobody()
+
+    def given_limits(self, person: Person) -> Filters:
+        """Return the limits of a person as they were given, without the folder of the person's own files."""
+        own = str(uploads_folder(self._folder) / person.id)
+        return replace(person.limits, within=tuple(one for one in person.limits.within if one != own))
+
+    def add(self, name: str, role: PersonRole, limits: Filters) -> Person:
+        """Add a person who comes in through a link alone; see `add_person` for errors."""
+        add_person(self._folder, name, role, within=limits.within, tags=limits.tags)
+        return next(person for person in list_people(self._folder) if person.name == name)
+
+    def change(self, person: Person, name: str, role: PersonRole, limits: Filters) -> None:
+        """Give a person another name, role or limits; see `change_person` for errors."""
+        change_person(self._folder, person.id, name, role, within=limits.within, tags=limits.tags)
+
+    def remove(self, person: Person) -> None:
+        """Remove a person: the token, the link and all sessions count no more."""
+        remove_person(self._folder, person.name)
+
+    def invite(self, person: Person) -> str:
+        """Return the code of a new link that lets a person in once."""
+        return invite(self._folder, person.id)
+
+    def invitations(self) -> dict[str, float]:
+        """Return when the unused link of each person expires, by the ids of the people."""
+        return invitations(self._folder)
+
+    def invited(self, code: str) -> Person | None:
+        """Return the person whom a link lets in, None if it does not count, or no more."""
+        return invited(self._folder, code)
+
+    def accept(self, code: str) -> tuple[Person, str] | None:
+        """Use up a link; return the person with a new token, None if it does not count."""
+        return accept(self._folder, code)
+
+    @property
+    def contact(self) -> str:
+        """Whom to ask for a link, as an owner has written it."""
+        return read_contact(self._folder)
+
+    def set_contact(self, text: str) -> None:
+        """Keep whom to ask for a link."""
+        write_contact(self._folder, text)
+
     def _stamp(self) -> object:
         """Return a value that changes whenever somebody is added or removed."""
         try:
@@ -149,6 +296,17 @@ def _person(identifier: str, name: str, role: Any, within: str, tags: str) -> Pe
 
 
 @contextmanager
+def _read(folder: Path) -> Iterator[sqlite3.Connection | None]:
+    """Open the file to read what earlier versions did not keep; None if it is not there."""
+    path = folder / PEOPLE_FILE
+    if not path.exists() or not path.stat().st_size:
+        yield None
+        return
+    with _opened(folder) as connection:
+        yield connection if connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION else None
+
+
+@contextmanager
 def _opened(folder: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
     """Open the file, which is made for writing if it is missing; what is written is written whole or not at all."""
     path = folder / PEOPLE_FILE
@@ -158,14 +316,15 @@ def _opened(folder: Path, *, write: bool = False) -> Iterator[sqlite3.Connection
         address = f"{path.resolve().as_uri()}?mode={'rw' if write else 'ro'}"
         with closing(sqlite3.connect(address, timeout=30, uri=True)) as connection, connection:
             version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-            if version not in (0, _VERSION):
+            if version not in (*_BEFORE, _VERSION):
                 raise LibraryError(
                     f"{path} was written by another version of local-rag; delete it and add the people again."
                 )
             if write:
                 connection.execute("PRAGMA secure_delete = ON")
-                connection.execute(_TABLE)
-                connection.execute(f"PRAGMA user_version = {_VERSION}")
+                connection.execute("PRAGMA foreign_keys = ON")
+                if version != _VERSION:
+                    connection.executescript(_TABLES)
             yield connection
     except (OSError, sqlite3.DatabaseError, ValueError) as error:
         raise LibraryError(f"The people of this library cannot be read or changed: {path} ({error}).") from error

@@ -35,8 +35,11 @@ from local_rag.web.pages import (
     history_page,
     inspect_page,
     library_page,
+    login_page,
     operations_page,
+    people_page,
     questions_page,
+    rating_page,
 )
 from local_rag.web.pages.operations_page import Check, Checkup, check_as_served
 from local_rag.web.site import Named, PageRequest, Site, page_route
@@ -52,6 +55,9 @@ _PAGES = (
     inspect_page,
     history_page,
     digest_pages,
+    people_page,
+    login_page,
+    rating_page,
     site,
 )
 _LONGEST_PATH = 200  # characters of a path in the log

@@ -86,7 +86,7 @@ class Site:
         libraries: Named = (),
     ) -> None:
         self.service, self.changes, self.allowed, self.lists = service, changes, allowed, lists
-        self.seal = Seal(port)
+        self.seal, self.root = Seal(port), root
         self._templates = Environment(
             loader=FileSystemLoader(Path(__file__).parent / "templates"),
             autoescape=True,
@@ -155,6 +155,16 @@ class PageRequest(Request):
         """Return whether this person may add questions to the library's own evaluation dataset."""
         return self.library.settings.retention.conversations and self.person.may("editor")
 
+    @property
+    def may_manage(self) -> bool:
+        """Return whether this person may say who uses the library: an owner of all of it, where tokens count."""
+        return self.visit.can_log_out and self.person.may("owner") and not self.person.limits
+
+    @property
+    def may_rate(self) -> bool:
+        """Return whether it can be said of an answer whether it was right, which is kept in a file."""
+        return self.library.settings.retention.conversations
+
     def require(self, role: PersonRole) -> None:
         """Raise ForbiddenError unless the person who asks may do what this role may do."""
         require_role(self.scope, role)
@@ -196,6 +206,7 @@ class PageRequest(Request):
             "back": f"{self.url.path}?{self.url.query}".rstrip("?") if self.method == "GET" else "/",
             "logged_in": self.visit.can_log_out,
             "person": self.person,
+            "manages": known and self.may_manage,
         }
         if not known and ROOT in self.scope:  # the form looks alike below all roots, whether there is a library
             shared["root"] = self.scope[ROOT]

@@ -94,7 +94,7 @@ def _done(request: PageRequest, asked: AskRequest, served: ServedAnswer) -> dict
             question=asked.question,
             filters=as_fields(asked.options.filters),
             conversation=served.conversation,
-            may_record=request.may_record,
+            may_record=request.may_rate,
         ),
         "cards": fragment("cards.html", cards=evidence, question=asked.question),
     }

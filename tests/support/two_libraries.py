@@ -115,6 +115,11 @@ def requests(chance: random.Random, numbers: list[int]) -> Iterator[tuple[str, s
             ("GET", f"/document/{number()}?chunk={number()}", {"headers": html}),
             ("GET", f"/document/{number()}", {"headers": html}),
             ("GET", f"/document/{number()}/{chance.choice(('file', 'page/1.png'))}", {}),
+            ("GET", f"/library?q={quote(words()[:6])}&sort={chance.choice(('title', 'size', 'changed'))}", {}),
+            ("GET", f"/library?q={chance.choice(('md', 'hidden', 'v', 'copy'))}&format=json", {}),
+            ("POST", "/library/remove", {"data": {"document": str(number())}}),
+            ("POST", "/rate", {"data": {"question": asked, "wrong": str(number() * 2**20 + chance.randrange(3))}}),
+            ("POST", f"/people{chance.choice(('', '/preview'))}", {"data": {"name": "x", "in": "**"}}),
             ("POST", "/v1/chat/completions", {"json": {"messages": [{"role": "user", "content": asked}]}}),
             tool("search", query=words(), limit=chance.randrange(1, 20)),
             tool("find", question=counted),
@@ -141,7 +146,9 @@ FILTERS = (
 )
 PLAIN = (
     "/", "/library", "/library?format=json", "/library?from=3", "/library/progress", "/library/task", "/health",
-    "/metrics", "/history?format=json", "/questions", "/v1/models", "/library/add", "/healthz", "/inspect", "/nothing",
+    "/metrics", "/history?format=json", "/questions",
+    "/people", "/people?format=json", "/people/new", "/join/x",
+    "/library?show=part", "/v1/models", "/library/add", "/healthz", "/inspect", "/nothing",
     "/search?q=", "/search?q=x&top=y", "/history/0123456789abcdef.md",
 )  # fmt: skip
 

@@ -153,6 +153,15 @@ def everything(opened: TestClient, who: Any, ids: dict[str, int], chunks: list[i
         "library": get("/library"),
         "library, JSON": get("/library?format=json"),
         "library, later": get("/library?from=1"),
+        "library, searched": get("/library?q=windmill&format=json"),
+        "library, read in part": get("/library?show=part"),
+        "people": get("/people"),
+        "people, counted": opened.post(
+            "/people/preview?part=1", data={"sees": "chosen", "in": "closed/**"}, headers=who
+        ).text,
+        "removing": opened.post(
+            "/library/remove", data={"document": [str(one) for one in ids.values()]}, headers=who
+        ).text,
         "progress": get("/library/progress"),
         "health": get("/healthz"),
         "history": get("/history?format=json"),
@@ -221,7 +230,7 @@ def test_nothing_outside_leaks_through_any_interface(opened: TestClient, library
     assert named <= {
         "page", "library, later", "progress", "health", "history", "models", "initialize", "inspector, dense",
         "document house.txt", "tool fetch house.txt", "tool status", "questions", "health, page", "metrics", "adding",
-        "task",
+        "task", "people", "library, read in part",
     }, "what shows nothing to the owner proves nothing"  # fmt: skip
     numbers = [opened.get(path, headers=who).status_code for who in (anna, host) for path in ("/metrics", "/health")]
     assert numbers == [403, 403, 200, 200]

@@ -132,6 +132,16 @@ class Access:
         self._invited = self._begin(response, HOST)
         return HTTPStatus.OK
 
+    def let_in(self, person: Person, response: Response) -> None:
+        """Begin a session of a person who has come through a link, and end all other ones: their token is another."""
+        for hashed in [hashed for hashed, identifiers in self._sessions.items() if person.id in identifiers]:
+            del self._sessions[hashed]
+        self._begin(response, person)
+
+    def may_try(self, client: str, code: str) -> bool:
+        """Return whether a client may try one more code of a link."""
+        return self._try(client, code, {}) is not HTTPStatus.TOO_MANY_REQUESTS
+
     def log_out(self, headers: Headers, response: Response) -> None:
         """End the session of a client."""
         self._sessions.pop(_hashed(self._session(headers)), None)

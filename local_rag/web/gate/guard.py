@@ -44,12 +44,12 @@ _ADDED = {
     "cache-control": "no-store",
 }
 _HEADERS = [(name.encode(), value.encode()) for name, value in _ADDED.items()]
-_FOR_ALL, _LOGIN = ("/healthz", "/static/"), "/login"
+_FOR_ALL, _LOGIN, _JOIN = ("/healthz", "/static/"), "/login", "/join/"
 NOBODY = Person("nobody", "", "reader", Filters(within=("/",)))  # who may only log in; no document matches
 _PROGRAMS = "/v1/"
 _WITH = {HTTPStatus.TOO_MANY_REQUESTS: {"retry-after": "1"}, HTTPStatus.UNAUTHORIZED: {"www-authenticate": "Bearer"}}
 # Pages that only show something, to which pages of other sites may link.
-_LINKED = re.compile(r"/|/document/[0-9]{1,18}")
+_LINKED = re.compile(r"/|/document/[0-9]{1,18}|/join/[\w-]{1,100}", re.ASCII)
 _LINK_FOLLOWED = "linked=1"
 
 Scope = MutableMapping[str, Any]
@@ -214,7 +214,7 @@ class Guard:
             return visit.refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
         entry = self._access.entry(visit.client, visit.headers, visit.people)
         if not isinstance(entry, Person):
-            return None if visit.path == _LOGIN else visit.turn_away(entry)
+            return None if visit.path == _LOGIN or visit.path.startswith(_JOIN) else visit.turn_away(entry)
         visit.known = True
         set_person(visit.scope, entry)
         visit.scope.get(KEEP, lambda: None)()
@@ -293,6 +293,14 @@ class Visit:
     def log_in_once(self, invitation: str, response: Response) -> HTTPStatus:
         """Begin a session with an invitation."""
         return self._access.log_in_once(self.client, invitation, response)
+
+    def let_in(self, person: Person, response: Response) -> None:
+        """Begin a session of a person who has come through a link."""
+        self._access.let_in(person, response)
+
+    def may_try(self, code: str) -> bool:
+        """Return whether the client may try one more code of a link, unless it has tried too many."""
+        return self._access.may_try(self.client, code)
 
     def log_out(self, response: Response) -> None:
         """End the session of the client."""

@@ -1,8 +1,7 @@
-"""The pages that ask: an answer, the passages alone, a list of what all documents hold; and the form to log in."""
+"""The pages that ask: an answer, the passages alone, a list of what all documents hold; and the colours of the page."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlencode
 
@@ -124,36 +123,6 @@ async def find(request: PageRequest) -> Response:
     return await request.aside(show)
 
 
-async def log_in(request: PageRequest) -> Response:
-    """Show the form for the token, or check the token, or the link that `--open` has opened."""
-    visit, wrong = request.visit, ""
-    if request.method == "GET":
-        status, wanted = visit.status, visit.wanted
-        if "once" in request.query_params:
-            response = RedirectResponse("/", 303)
-            status = visit.log_in_once(request.query_params["once"], response)
-            if status is HTTPStatus.OK:
-                return response
-            wrong = "This link counts once, and no longer than a few minutes; log in with the token."
-    else:
-        fields = await request.fields()
-        wanted = local_address(text_field(fields, "next"))
-        response = RedirectResponse(wanted, 303)
-        status = visit.log_in(text_field(fields, "token"), response)
-        if status is HTTPStatus.OK:
-            return response
-        late = status is HTTPStatus.TOO_MANY_REQUESTS
-        wrong = "Too many tries; wait a minute." if late else "That is not the token."
-    return await request.aside(lambda: request.page("login.html", status=int(status), wrong=wrong, wanted=wanted))
-
-
-async def log_out(request: PageRequest) -> Response:
-    """Forget the client's session."""
-    response = RedirectResponse("/", 303)
-    request.visit.log_out(response)
-    return response
-
-
 async def theme(request: PageRequest) -> Response:
     """Choose between the light and the dark page."""
     fields = await request.fields()
@@ -169,14 +138,12 @@ ROUTES = (
     Route("/ask", ask, methods=["POST"]),
     Route("/search", search),
     Route("/find", find),
-    Route("/login", log_in, methods=["GET", "POST"]),
-    Route("/logout", log_out, methods=["POST"]),
     Route("/theme", theme, methods=["POST"]),
 )
 
 
 def _page(request: PageRequest, question: str, filters: Filters, thread: Thread, **shown: Any) -> Response:
-    usual: dict[str, Any] = {"view": None, "cards": [], "searched": False, "may_record": request.may_record}
+    usual: dict[str, Any] = {"view": None, "cards": [], "searched": False, "may_record": request.may_rate}
     return request.page("ask.html", question=question, filters=as_fields(filters), thread=thread, **usual | shown)
 
 

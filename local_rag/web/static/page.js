@@ -316,3 +316,17 @@ function watchBulk(form) {
 }
 
 if (at("all-of-page")) watchBulk(document.querySelector("form.bulk"));
+
+// What a person would see is counted again with each change; whoever ticks something does not mean everything.
+function watchSeen(form, seen) {
+  let latest = 0;
+  form.addEventListener("change", async ({ target }) => {
+    if (target.name === "source" || target.name === "in" || target.name === "tag") form.elements.sees.value = "chosen";
+    const mine = ++latest;
+    const response = await fetch(seen.dataset.address, { method: "POST", body: new URLSearchParams(new FormData(form)) })
+      .catch(() => null);
+    if (response && response.ok && mine === latest) show(seen, await response.text());
+  });
+}
+
+if (at("seen")) watchSeen(at("seen").closest("form"), at("seen"));
