@@ -49,6 +49,60 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
+class Grid:
+    """The cells of a table as its file has them: numbered rows, `first_column` and the names of a sheet.
+
+    `spanned` are the rows with a cell over several columns, `whole` those that consist of one such cell, and
+    `uncomputed` the (row, column) of formulas without a stored value. `marked` rows are the header by the file's word.
+    """
+
+    sheet: str
+    rows: tuple[tuple[int, tuple[str, ...]], ...]
+    first_column: int = 0
+    spanned: frozenset[int] = frozenset()
+    whole: frozenset[int] = frozenset()
+    uncomputed: frozenset[tuple[int, int]] = frozenset()
+    marked: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a relation: its name, what it holds, and the unit of its numbers.
+
+    `mixed` is true if the cells have different units, which stand in a column of their own after all others.
+    """
+
+    name: str
+    kind: Literal["number", "date", "text"]
+    unit: str = ""
+    mixed: bool = False
+    uncomputed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table of a document as typed rows.
+
+    `cells` is its range in a sheet, such as A3:F36, or empty; `page` is that of a document with pages. `rows` counts
+    those that are data, and `totals` those that sum others, which `blocks` hold too: each is compressed JSON of at most
+    `ROWS_OF_BLOCK` rows, each with its number in the file, whether it is a total, and its values.
+    """
+
+    name: str
+    sheet: str
+    cells: str
+    page: int | None
+    columns: tuple[Column, ...]
+    rows: int
+    totals: int = 0
+    blocks: tuple[bytes, ...] = ()
+    words: tuple[str, ...] = ()
+
+
+ROWS_OF_BLOCK = 2000
+
+
+@dataclass(frozen=True, slots=True)
 class Provenance:
     """The origin that a document states; a field is empty if the document does not state it.
 
@@ -77,7 +131,7 @@ class Document:
     file, so a line number can be cited; converted formats such as HTML and DOCX do not. Each of the `notes` says in a
     few words which part of the file is not in `text`; `reading/read.py` limits their number and length. `ocr` holds the
     spans of the text that were read by OCR, each with the confidence from 0 to 1, and `waiting` counts the pages that
-    wait for it.
+    wait for it. `grids` are the cells of sheets.
     """
 
     path: Path
@@ -93,6 +147,7 @@ class Document:
     ocr: tuple[tuple[int, int, float], ...] = ()
     waiting: int = 0
     provenance: Provenance = UNKNOWN
+    grids: tuple[Grid, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,6 +420,68 @@ class Correction:
         return CORRECTED.format(searched=self.searched, typed=self.typed)
 
 
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """A table that a value was computed from: its file, its name in SQL, its sheet and cells, or the page.
+
+    `row` is the number of the first row that the value stands on.
+    """
+
+    path: str
+    title: str
+    table: str
+    document_id: int = 0
+    row: int = 0
+    sheet: str = ""
+    cells: str = ""
+    page: int | None = None
+
+    @property
+    def place(self) -> str:
+        """Return where it is in its file, empty where the file is the table."""
+        sheet = f"sheet {self.sheet}" if self.sheet else ""
+        return ", ".join(filter(None, (sheet, self.cells, f"page {self.page}" if self.page else "")))
+
+
+@dataclass(frozen=True, slots=True)
+class TableValue:
+    """A value of a group, or of one row, by its label."""
+
+    label: str
+    value: str | int | float | None
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class TableAnswer:
+    """What code computed from the rows of tables for a question; no model computes.
+
+    `value` is the one that is asked for, None if there are several, which are `values`. `said` tells in one line what
+    was computed over which rows, with names and values between asterisks. `rows` are those that it stands on, with the
+    `columns` of the table, at most `MOST_TABLE_ROWS` of the `count`. `sql` is the SELECT that gives the value,
+    `rows_sql` that of all its rows. With `sure` false, the question may as well ask for a text. `notes` say what is
+    missing, one sentence each.
+    """
+
+    value: str | int | float | None
+    unit: str
+    said: str
+    values: tuple[TableValue, ...] = ()
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str | int | float | None, ...], ...] = ()
+    count: int = 0
+    sources: tuple[TableSource, ...] = ()
+    sql: str = ""
+    rows_sql: str = ""
+    notes: tuple[str, ...] = ()
+    sure: bool = True
+
+    def __repr__(self) -> str:
+        return f"<TableAnswer {self.value} {self.unit} {self.said}>"
+
+
+MOST_TABLE_ROWS, SHOWN_TABLE_ROWS = 10_000, 20  # kept with an answer, and shown below it
+
 Outcome = Literal["answered", "quoted", "refused"]
 
 
@@ -383,6 +500,7 @@ class Answer:
     other documents that the question may have meant. `found` is what code found in all documents if the question counts
     or lists; no model takes part in such an answer. `versions` is what other versions of a quoted document say
     instead, newest first; `text` ends with it. `corrections` are the words that were searched instead of mistyped ones.
+    `table` is what code computed from rows; no model takes part in that.
     """
 
     question: str
@@ -405,6 +523,7 @@ class Answer:
     found: Found | None = None
     versions: tuple[VersionValue, ...] = ()
     corrections: tuple[Correction, ...] = ()
+    table: TableAnswer | None = None
 
     def __repr__(self) -> str:
         return f"<Answer {self.outcome} {_beginning(self.text)} citations {len(self.citations)}>"

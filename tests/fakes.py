@@ -27,6 +27,7 @@ from local_rag.models.reader import Reading
 from local_rag.reading.converters.pdf import Recognize
 from local_rag.reading.isolate import ReadFile, skipped
 from local_rag.reading.read import parse, read_file
+from local_rag.reading.relations import relations_of
 from local_rag.reading.split import Splitting
 from local_rag.records import Passage, Skipped
 
@@ -256,9 +257,10 @@ class ReadsHere(LocalWorkers):
                     path,
                     ReadFile(
                         hashlib.sha256(data).hexdigest(),
-                        replace(document, headings=(), tables=()),
+                        replace(document, headings=(), tables=(), grids=()),
                         splitting.split(document),
                         stamp,
+                        relations_of(document),
                     ),
                 )
             except ReadError as error:

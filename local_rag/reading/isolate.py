@@ -10,6 +10,8 @@ import signal
 import subprocess
 import sys
 import threading
+from base64 import b64decode
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from typing import Any
 from local_rag.errors import ReadError
 from local_rag.files import UNKNOWN_STAMP, FileStamp
 from local_rag.reading.split import Splitting
-from local_rag.records import Chunk, Document, Heading, Provenance, Skipped
+from local_rag.records import Chunk, Column, Document, Heading, Provenance, Relation, Skipped
 from local_rag.serialization import from_plain
 
 MAX_SECONDS = 180.0
@@ -31,7 +33,7 @@ _VARIABLES = {"PATH", "HOME", "LANG", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "T
 
 @dataclass(frozen=True, slots=True)
 class ReadFile:
-    """A file that was read: the SHA-256 of its bytes, its document, its chunks, and the stamp of what was read.
+    """A file that was read: the SHA-256 of its bytes, document, chunks, the stamp of what was read, and its tables.
 
     The document has no tables here, and headings only if it was not split, because a text may have millions. Each chunk
     has the headings above it and the header of its table.
@@ -41,6 +43,7 @@ class ReadFile:
     document: Document
     chunks: tuple[Chunk, ...]
     stamp: FileStamp = UNKNOWN_STAMP
+    relations: tuple[Relation, ...] = ()
 
 
 def skipped(path: Path, error: ReadError | OSError) -> Skipped:
@@ -204,7 +207,21 @@ def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
         Chunk(position, start, end, read.text[start:end], tuple(headings), *place)
         for position, (start, end, headings, *place) in enumerate(fields["chunks"])
     )
-    return ReadFile(fields["sha256"], read, chunks, FileStamp(*fields["stamp"]))
+    return ReadFile(fields["sha256"], read, chunks, FileStamp(*fields["stamp"]), _relations_of(fields["relations"]))
+
+
+def _relations_of(given: Sequence[dict[str, Any]]) -> tuple[Relation, ...]:
+    return tuple(
+        Relation(
+            **one
+            | {
+                "columns": tuple(Column(**column) for column in one["columns"]),
+                "blocks": tuple(map(b64decode, one["blocks"])),
+                "words": tuple(one["words"]),
+            }
+        )
+        for one in given
+    )
 
 
 def bare_environment() -> dict[str, str]:

@@ -95,6 +95,7 @@ def _with_attachments(path: Path, converted: Converted, depth: int, recognize: "
     title = converted.title or make_document(path, converted).title
     sections, notes, waiting = Sections(), list(converted.notes), converted.waiting
     sections.add(converted.text, converted.kind, converted.headings, converted.tables)
+    sections.add_grids(converted.grids)
     for number, attached in enumerate(converted.attachments):
         name = _cut(attached.name.replace("/", "_"), 100) or "attachment"
         if depth >= _DEEPEST_ATTACHMENT or number >= _MOST_ATTACHMENTS:
@@ -196,6 +197,7 @@ def make_document(
         ocr=converted.ocr,
         waiting=converted.waiting,
         provenance=converted.provenance,
+        grids=converted.grids,
     )
 
 

@@ -13,6 +13,7 @@ import resource
 import signal
 import sys
 import time
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from local_rag.errors import ReadError
 from local_rag.reading.isolate import NEXT_PAGE
 from local_rag.reading.ocr import PageReader, engine
 from local_rag.reading.read import parse, read_file
+from local_rag.reading.relations import relations_of
 from local_rag.reading.split import Splitting
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl
@@ -38,6 +40,7 @@ def _answer(path: Path, splitting: Splitting | None, on_page: Callable[[], None]
             path, data, recognize=_recognizer(splitting.ocr_folder if splitting else None, sha256, on_page)
         )
         chunks = splitting.split(document) if splitting else ()
+        relations = relations_of(document) if splitting else ()
     except ReadError as error:
         return {"reason": str(error), "lasting": error.lasting, "waiting": error.waiting}
     except MemoryError:
@@ -46,8 +49,8 @@ def _answer(path: Path, splitting: Splitting | None, on_page: Callable[[], None]
         return {"reason": "is nested too deeply"}
     except Exception as error:  # noqa: BLE001  a single file must not end the run
         return {"reason": f"cannot be read ({type(error).__name__}: {error})"}
-    fields = asdict(replace(document, headings=() if splitting else document.headings[:_MOST_HEADINGS], tables=()))
-    del fields["path"], fields["tables"]
+    fields = asdict(replace(document, headings=() if splitting else document.headings[:_MOST_HEADINGS], tables=(), grids=()))
+    del fields["path"], fields["tables"], fields["grids"]
     return {
         "sha256": sha256,
         "stamp": stamp,
@@ -55,6 +58,9 @@ def _answer(path: Path, splitting: Splitting | None, on_page: Callable[[], None]
         "chunks": [
             (one.start, one.end, one.headings, one.page, one.line, one.end_line, one.table_header, one.ocr)
             for one in chunks
+        ],
+        "relations": [
+            asdict(one) | {"blocks": [b64encode(block).decode() for block in one.blocks]} for one in relations
         ],
     }
 

@@ -169,3 +169,21 @@ def english_stem(word: str) -> str:
 def _left_out() -> frozenset[str]:
     """Return the words that an index leaves out in some language."""
     return frozenset(folded(word) for words in (STOP_WORDS, *FUNCTION_WORDS.values()) for word in words)
+
+
+_RUN = re.compile(r"[^\W_]+")
+
+
+def word_keys(text: str) -> list[str]:
+    """Return the words of a text in the form in which tables and questions are compared: folded, stemmed as English."""
+    return [key_of_word(run) for run in _RUN.findall(text)]
+
+
+def key_of_word(word: str) -> str:
+    """Return the form of one word in which tables and questions are compared."""
+    return _key_of_word(word) if len(word) <= _SHORT else word.casefold()
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _key_of_word(word: str) -> str:
+    return english_stem(word) if word.isalpha() else folded(word)

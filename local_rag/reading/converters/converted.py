@@ -11,7 +11,7 @@ from typing import Any
 from local_rag.errors import ReadError
 from local_rag.reading.decode import clean
 from local_rag.reading.markdown import find_headings, find_tables
-from local_rag.records import UNKNOWN, Document, DocumentKind, Heading, Provenance, Table
+from local_rag.records import UNKNOWN, Document, DocumentKind, Grid, Heading, Provenance, Table
 
 MAX_EXPANDED_BYTES = 500 * 1000 * 1000
 MAX_EXPANSION = 200
@@ -45,6 +45,7 @@ class Converted:
     waiting: int = 0
     attachments: tuple[Attachment, ...] = ()
     provenance: Provenance = UNKNOWN
+    grids: tuple[Grid, ...] = ()
 
 
 def notes_of(counts: Mapping[str, int], done: str = "left out") -> tuple[str, ...]:
@@ -118,6 +119,7 @@ class Sections:
         self._headings: list[Heading] = []
         self._tables: list[Table] = []
         self._ocr: list[tuple[int, int, float]] = []
+        self._grids: list[Grid] = []
         self._is_markdown = False
 
     def add(
@@ -155,6 +157,11 @@ class Sections:
         start = self._length
         self.add(document.text, "markdown" if document.kind == "markdown" else "text", lower, document.tables)
         self._ocr += [(start + first, start + last, confidence) for first, last, confidence in document.ocr]
+        self.add_grids(document.grids)
+
+    def add_grids(self, grids: Sequence[Grid]) -> None:
+        """Add the cells of sheets."""
+        self._grids += grids
 
     def converted(
         self,
@@ -175,6 +182,7 @@ class Sections:
             ocr=tuple(self._ocr),
             attachments=attachments,
             provenance=provenance,
+            grids=tuple(self._grids),
         )
 
     def _append(self, text: str) -> int:

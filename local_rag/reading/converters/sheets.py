@@ -18,7 +18,8 @@ from local_rag.reading.converters.number_format import show_cell
 from local_rag.reading.converters.tables import Row, lines_of_table
 from local_rag.reading.decode import clean, decode
 from local_rag.reading.provenance import office_provenance
-from local_rag.records import Table
+from local_rag.records import Grid, Table
+from local_rag.text.cell_values import StoredNumber
 
 _DELIMITERS = ",;\t|"
 _SAMPLE, _SAMPLE_LINES, _LONGEST_SAMPLE = 64 * 1024, 10, 4 * 1024 * 1024
@@ -40,11 +41,13 @@ class _Sheet:
     """The cells of a sheet by row number.
 
     `spanned` are the numbers of rows with a cell over several columns, and `whole` those that consist of one such cell.
+    `uncomputed` are the (row, column) of formulas without a value.
     """
 
     rows: dict[int, list[str]] = field(default_factory=dict)
     spanned: set[int] = field(default_factory=set)
     whole: set[int] = field(default_factory=set)
+    uncomputed: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(slots=True)
@@ -54,6 +57,7 @@ class _Text:
     pieces: list[str] = field(default_factory=list)
     length: int = 0
     tables: list[Table] = field(default_factory=list)
+    grids: list[Grid] = field(default_factory=list)
 
     def add(self, lines: Sequence[str]) -> None:
         """Add lines as one paragraph."""
@@ -70,10 +74,15 @@ class _Text:
 
     def add_sheet(self, name: str | None, sheet: _Sheet) -> None:
         """Add the tables of a sheet below its name."""
-        for number, table in enumerate(_tables_of(sheet)):
+        for number, (first_column, table) in enumerate(_tables_of(sheet)):
             if name is not None and not number:
                 self.add([f"## {name}"])
-            self.add_table(table)
+            self.add_table(list(lines_of_table(table, sheet.spanned, sheet.whole)))
+            rows = tuple((row, tuple(cells)) for row, cells in table)
+            spanned, whole = ({row for row, _ in rows} & some for some in (sheet.spanned, sheet.whole))
+            self.grids.append(
+                Grid(name or "", rows, first_column, frozenset(spanned), frozenset(whole), sheet.uncomputed)
+            )
 
 
 class Range(NamedTuple):
@@ -116,6 +125,7 @@ def convert_xlsx(data: bytes) -> Converted:
                 {number: cells for number, row in rows if any(cells := [_shown(cell, from_1904) for cell in row])}
             )
             _spread(sheet, parts.merged)
+            sheet.uncomputed = frozenset(map(_place, parts.formulas))
             title = _cell(worksheet.title)
             text.add_sheet(title, sheet)
             notes += _notes_of(parts, title if len(workbook.worksheets) > 1 else "")
@@ -124,7 +134,8 @@ def convert_xlsx(data: bytes) -> Converted:
     workbook.close()
     provenance = office_provenance(data)
     written = clean("".join(text.pieces))
-    return Converted(None, written, "markdown", tables=tuple(text.tables), notes=tuple(notes), provenance=provenance)
+    tables, grids = tuple(text.tables), tuple(text.grids)
+    return Converted(None, written, "markdown", tables=tables, notes=tuple(notes), provenance=provenance, grids=grids)
 
 
 def convert_csv(data: bytes) -> Converted:
@@ -135,7 +146,7 @@ def convert_csv(data: bytes) -> Converted:
     cells = ((number, [_cell(value) for value in row]) for number, row in enumerate(rows, start=1))
     text = _Text()
     text.add_sheet(None, _Sheet({number: row for number, row in cells if any(row)}))
-    return Converted(title=None, text="".join(text.pieces), kind="text", tables=tuple(text.tables))
+    return Converted(None, "".join(text.pieces), "text", tables=tuple(text.tables), grids=tuple(text.grids))
 
 
 def rows_of_csv(text: str) -> Iterator[list[str]] | None:
@@ -148,12 +159,12 @@ def rows_of_csv(text: str) -> Iterator[list[str]] | None:
 
 def sections_of_sheets(
     sheets: Iterable[tuple[str, Mapping[int, Sequence[str]]]],
-) -> tuple[str, tuple[Table, ...]]:
+) -> tuple[str, tuple[Table, ...], tuple[Grid, ...]]:
     """Write the cells of sheets, given by name and row number, as `convert_xlsx` does."""
     text = _Text()
     for name, rows in sheets:
         text.add_sheet(_cell(name), _Sheet({number: list(row) for number, row in rows.items() if any(row)}))
-    return "".join(text.pieces), tuple(text.tables)
+    return "".join(text.pieces), tuple(text.tables), tuple(text.grids)
 
 
 def _beginning(text: str) -> str:
@@ -203,17 +214,17 @@ def _spread(sheet: _Sheet, merged: Iterable[Range]) -> None:
                 row[column] = row[column] or value
 
 
-def _tables_of(sheet: _Sheet) -> Iterator[list[str]]:
-    """Yield the lines of each table: a blank row ends one, and so does a blank column if the tables begin apart."""
+def _tables_of(sheet: _Sheet) -> Iterator[tuple[int, Sequence[tuple[int, Row]]]]:
+    """Yield each table with its first column: a blank row ends one, and a blank column if the tables begin apart."""
     numbers = sorted(sheet.rows)
     breaks = [0, *(at for at in range(1, len(numbers)) if numbers[at] > numbers[at - 1] + 1), len(numbers)]
     for first, last in pairwise(breaks):
         region = [(number, sheet.rows[number]) for number in numbers[first:last]]
-        for table in _side_by_side(region) if region else ():
-            yield list(lines_of_table(table, sheet.spanned, sheet.whole))
+        if region:
+            yield from _side_by_side(region)
 
 
-def _side_by_side(rows: Sequence[tuple[int, Row]]) -> list[Sequence[tuple[int, Row]]]:
+def _side_by_side(rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Sequence[tuple[int, Row]]]]:
     """Cut rows at blank columns if the blocks beside each other, without captions, do not begin in the same row."""
     captions = next((index for index, (_, row) in enumerate(rows) if sum(map(bool, row)) > 1), 0)
     begins: dict[int, int] = {}
@@ -226,11 +237,11 @@ def _side_by_side(rows: Sequence[tuple[int, Row]]) -> list[Sequence[tuple[int, R
     blocks = [columns[first:last] for first, last in pairwise(cuts)]
     firsts = [min(begins[column] for column in block) for block in blocks]
     if len(set(firsts)) <= 1:
-        return [rows]
-    cut: list[Sequence[tuple[int, Row]]] = [rows[:captions]] if captions else []
+        return [(0, rows)]
+    cut: list[tuple[int, Sequence[tuple[int, Row]]]] = [(0, rows[:captions])] if captions else []
     for block, first in zip(blocks, firsts, strict=True):
         parts = [(number, row[block[0] : block[-1] + 1]) for number, row in rows[first:]]
-        cut.append([(number, row) for number, row in parts if any(row)])
+        cut.append((block[0], [(number, row) for number, row in parts if any(row)]))
     return cut
 
 
@@ -249,7 +260,7 @@ def _notes_of(parts: SheetParts, sheet: str) -> Iterator[str]:
 def _shown(cell: Any, from_1904: bool) -> str:
     value = cell.value
     if isinstance(value, int | float) and not isinstance(value, bool):
-        return show_cell(value, cell.number_format or "General", from_1904=from_1904)
+        return StoredNumber(show_cell(value, cell.number_format or "General", from_1904=from_1904), value)
     return _cell(value)
 
 
@@ -297,6 +308,12 @@ def _comments(archive: zipfile.ZipFile, path: str) -> Iterator[tuple[str, str]]:
                 text = " ".join("".join(comment.itertext("{*}t")).split())[:_LONGEST_COMMENT]
                 if text:
                     yield comment.get("ref", ""), text
+
+
+def _place(cell: str) -> tuple[int, int]:
+    """Return the row, from 1, and the column, from 0, of a cell by its name."""
+    letters = cell.rstrip("0123456789")
+    return int(cell[len(letters) :]), _column(letters)
 
 
 def _column(letters: str) -> int:

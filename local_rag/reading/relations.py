@@ -1,0 +1,301 @@
+"""Make typed relations of the tables of a document: named columns of numbers, dates or text, and rows of values.
+
+Rows that sum others are marked, and rows that only name what follows them become a column of their own.
+"""
+
+import json
+import re
+import zlib
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+
+from local_rag.reading.converters.tables import find_header
+from local_rag.records import ROWS_OF_BLOCK, Column, Document, Grid, Relation, Table
+from local_rag.text.cell_values import (
+    ReadColumn,
+    StoredNumber,
+    Value,
+    is_missing,
+    read_column,
+    writes_decimal_comma,
+)
+from local_rag.text.tokens import word_keys
+
+_MOST_TABLES, _MOST_COLUMNS, _MOST_CELLS = 500, 200, 6_000_000
+_LONGEST_NAME, _LONGEST_CELL = 100, 500  # characters
+_MOST_WORDS, _MOST_VALUES = 20_000, 20_000  # of a relation by which it is found
+_LOOK_AT = 500  # rows that tell how numbers are written
+_FEWEST_COLUMNS = 2
+_TOTAL = re.compile(
+    r"(?:(?:grand|sub|overall|net|gross)?[- ]?totals?|sums?"
+    r"|(?:grand )?total (?:amount|sum|hours|budget|for|of|in|\d).{0,40}"
+    r"|.{1,40}[ -]totals?|summe|gesamt(?:summe|betrag)?|insgesamt|averages?|mean|total general|totaux?|somme)\s?:?",
+    re.IGNORECASE,
+)
+_CELL_END = re.compile(r"(?<!\\)\|")
+_NOTE = re.compile(r"(?:notes?|sources?|legend|remarks?|prepared|last updated|generated)\b|\*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A table with its header found: numbered rows below it, and where it is."""
+
+    name: str
+    sheet: str
+    page: int | None
+    names: tuple[str, ...]
+    rows: tuple[tuple[int, Sequence[str]], ...]
+    first_column: int
+    whole: frozenset[int]
+    uncomputed: frozenset[tuple[int, int]]
+    in_cells: bool
+
+
+def relations_of(document: Document) -> tuple[Relation, ...]:
+    """Return the relations of a document's sheets, or of the tables in its text."""
+    found = _of_grids(document.grids) if document.grids else _of_text(document)
+    cells, relations = 0, list[Relation]()
+    for one in found:
+        cells += len(one.rows) * len(one.names)
+        if len(relations) >= _MOST_TABLES or cells > _MOST_CELLS:
+            break
+        if relation := _relation(one):
+            relations.append(relation)
+    return tuple(relations)
+
+
+def _of_grids(grids: Iterable[Grid]) -> Iterator[_Found]:
+    """Find the headers of sheets; a block of rows without header goes on with the one above, if it has its columns."""
+    before: _Found | None = None
+    for grid in grids:
+        numbers = [number for number, _ in grid.rows]
+        spanned = {at for at, number in enumerate(numbers) if number in grid.spanned}
+        rows = [row for _, row in grid.rows]
+        header = find_header(rows, spanned, grid.marked)
+        if header.rows and len(rows) > header.captions + header.rows:
+            if before:
+                yield before
+            captions = [next(filter(None, row), "") for row in rows[: header.captions]]
+            name = next((text for text in captions if len(text) <= _LONGEST_NAME), "")
+            body = grid.rows[header.captions + header.rows :]
+            before = _Found(
+                name, grid.sheet, None, header.names, body, grid.first_column, grid.whole, grid.uncomputed, True
+            )
+        elif before and grid.sheet == before.sheet and _goes_on(before, grid):
+            shift = [""] * (grid.first_column - before.first_column)
+            more = tuple((number, [*shift, *row]) for number, row in grid.rows)
+            before = replace(before, rows=(*before.rows, *more), whole=before.whole | grid.whole)
+    if before:
+        yield before
+
+
+def _goes_on(before: _Found, grid: Grid) -> bool:
+    """Return whether rows without header have cells below the columns of the table above, and of the same kinds."""
+    if grid.first_column < before.first_column or not grid.rows:
+        return False
+    last = before.rows[-1][1]
+    shift = grid.first_column - before.first_column
+    alike = total = 0
+    for _, row in grid.rows[:5]:
+        for column, cell in enumerate(row, start=shift):
+            if cell:
+                total += 1
+                above = last[column] if column < len(last) else ""
+                named = column < len(before.names) and bool(before.names[column])
+                alike += named and (_has_digit(above) == _has_digit(cell) or not above)
+    return total > 0 and alike >= 0.8 * total
+
+
+def _has_digit(cell: str) -> bool:
+    return any(map(str.isdigit, cell[:40]))
+
+
+def _of_text(document: Document) -> Iterator[_Found]:
+    """Find the tables of a text, each named by the heading above it; those that go on over pages are one."""
+    before: _Found | None = None
+    starts = [heading.start for heading in document.headings]
+    for table in islice(document.tables, 10 * _MOST_TABLES):
+        if not any(table.columns):
+            continue
+        page = bisect_right(document.pages, table.start) or None
+        rows = tuple(_pipe_rows(document.text, table))
+        above = bisect_right(starts, table.start) - 1
+        name = document.headings[above].title if above >= 0 else ""
+        one = _Found(name, "", page, table.columns, rows, 0, frozenset(), frozenset(), False)
+        if before and page and before.names == one.names and before.page and page > before.page:
+            numbered = tuple((len(before.rows) + number, row) for number, row in rows)
+            before = replace(before, rows=(*before.rows, *numbered))
+            continue
+        if before:
+            yield before
+        before = one
+    if before:
+        yield before
+
+
+def _pipe_rows(text: str, table: Table) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(text[table.rows : table.end].splitlines(), start=1):
+        cells = [" ".join(cell.replace("\\|", "|").split()) for cell in _CELL_END.split(line.strip().strip("|"))]
+        if any(cells):
+            yield number, [_plain(cell) for cell in cells]
+
+
+def _plain(cell: str) -> str:
+    """Return a cell without the marks of an emphasis around all of it."""
+    return cell.strip("*_`") if cell[:1] in {"*", "_", "`"} else cell
+
+
+def _relation(found: _Found) -> Relation | None:
+    width = min(_MOST_COLUMNS, max((len(row) for _, row in found.rows), default=0), 10**6)
+    width = min(_MOST_COLUMNS, max(width, len(found.names)))
+    rows, sections = _data_rows(found, width)
+    used = [at for at in range(width) if any(at < len(row) and row[at] for _, row in rows) or _named(found, at)]
+    if len(used) < _FEWEST_COLUMNS or not rows:
+        return None
+    names = _different([_named(found, at) or f"Column {_letters(found.first_column + at)}" for at in used])
+    cells = [[row[at] if at < len(row) else "" for _, row in rows] for at in used]
+    totals = _totals(rows, cells)
+    comma = writes_decimal_comma(cell for column in cells for cell in column[:_LOOK_AT])
+    read = [_read(name, column, totals, comma) for name, column in zip(names, cells, strict=True)]
+    totals |= _sums(read, totals)
+    columns, values = list[Column](), list[Sequence[Value]]()
+    numbers = {number for number, _ in rows}
+    for at, name, one in zip(used, names, read, strict=True):
+        place = found.first_column + at
+        uncomputed = sum(1 for row, column in found.uncomputed if column == place and row in numbers)
+        columns.append(Column(name, one.kind, one.unit, bool(one.units), uncomputed))
+        values.append(one.values)
+    if any(sections):
+        columns.append(Column(_different([*names, "Section"])[-1], "text"))
+        values.append([section or None for section in sections])
+    for column, one in zip(columns[:], read, strict=False):
+        if one.units:
+            columns.append(Column(f"{column.name} (unit)", "text"))
+            values.append([unit or None for unit in one.units])
+    numbers_of_rows = [number for number, _ in rows]
+    return Relation(
+        name=found.name[:_LONGEST_NAME],
+        sheet=found.sheet[:_LONGEST_NAME],
+        cells=_range(found, used, numbers_of_rows) if found.in_cells else "",
+        page=found.page,
+        columns=tuple(columns),
+        rows=len(rows) - len(totals),
+        totals=len(totals),
+        blocks=tuple(_blocks(numbers_of_rows, totals, values)),
+        words=tuple(_words(found, columns, values)),
+    )
+
+
+def _data_rows(found: _Found, width: int) -> tuple[list[tuple[int, Sequence[str]]], list[str]]:
+    """Return the rows that hold data, and for each the row above that only names what follows it."""
+    rows, sections, section, waiting = list[tuple[int, Sequence[str]]](), list[str](), "", 0
+    header = tuple(name.casefold() for name in found.names)
+    for number, row in found.rows:
+        filled = [cell for cell in row[:width] if cell]
+        if not filled or tuple(cell.casefold() for cell in row[: len(header)]) == header:
+            continue
+        alone = len(filled) == 1 and width > _FEWEST_COLUMNS and not isinstance(filled[0], StoredNumber)
+        if (alone and not _has_digit(filled[0])) or number in found.whole:
+            section = "" if _NOTE.match(filled[0]) else filled[0][:_LONGEST_NAME]
+            waiting += 1
+            continue
+        rows.append((number, row))
+        sections.append(section)
+    # One such row is more often a remark than a section.
+    return rows, sections if len(set(sections) - {""}) > 1 else [""] * len(rows)
+
+
+def _named(found: _Found, at: int) -> str:
+    return " ".join(found.names[at].split())[:_LONGEST_NAME] if at < len(found.names) else ""
+
+
+def _different(names: Sequence[str]) -> list[str]:
+    """Return names of which no two are the same, whatever their case."""
+    seen, made = Counter[str](), list[str]()
+    for name in names:
+        seen[name.casefold()] += 1
+        count = seen[name.casefold()]
+        made.append(name if count == 1 else f"{name} ({count})")
+        if count > 1:
+            seen[made[-1].casefold()] += 1
+    return made
+
+
+def _totals(rows: Sequence[tuple[int, Sequence[str]]], cells: Sequence[Sequence[str]]) -> set[int]:
+    """Return which rows call themselves a total, in the first cell with text, and have no other text than that."""
+    found = set[int]()
+    for at in range(len(rows)):
+        texts = [column[at] for column in cells if column[at] and not isinstance(column[at], StoredNumber)]
+        words = [text for text in texts if not _has_digit(text) or _TOTAL.fullmatch(text)]
+        if words and len(words) <= 2 and _TOTAL.fullmatch(words[0].strip()) and any(column[at] for column in cells[1:]):  # noqa: PLR2004
+            found.add(at)
+    return found if len(found) < max(2, len(rows) / 2) else set()
+
+
+def _read(name: str, cells: Sequence[str], totals: set[int], comma: bool | None) -> ReadColumn:
+    """Read a column by its rows of data, whatever its totals hold."""
+    if not totals:
+        return _cut(read_column(name, cells, decimal_comma=comma))
+    data = [cell if at not in totals else "" for at, cell in enumerate(cells)]
+    read = read_column(name, data, decimal_comma=comma)
+    of_totals = read_column(name, [cells[at] if at in totals else "" for at in range(len(cells))], decimal_comma=comma)
+    values = [of_totals.values[at] if at in totals else value for at, value in enumerate(read.values)]
+    return _cut(replace(read, values=values))
+
+
+def _cut(read: ReadColumn) -> ReadColumn:
+    cut = [value[:_LONGEST_CELL] if isinstance(value, str) else value for value in read.values]
+    return replace(read, values=cut)
+
+
+def _sums(read: Sequence[ReadColumn], totals: set[int]) -> set[int]:
+    """Return the last row if it has no text and its numbers sum those above."""
+    last = len(read[0].values) - 1
+    if last in totals or last < 2:  # noqa: PLR2004
+        return set()
+    numbers = [one for one in read if one.kind == "number" and isinstance(one.values[last], int | float)]
+    texts = [one for one in read if one.kind != "number" and not is_missing(str(one.values[last] or ""))]
+    if not numbers or texts:
+        return set()
+    for one in numbers:
+        above = [
+            value for at, value in enumerate(one.values[:-1]) if isinstance(value, int | float) and at not in totals
+        ]
+        said = one.values[last]
+        if not isinstance(said, int | float) or abs(sum(above) - said) > 0.006 * max(1, len(above)):
+            return set()
+    return {last}
+
+
+def _blocks(numbers: Sequence[int], totals: set[int], values: Sequence[Sequence[Value]]) -> Iterator[bytes]:
+    for first in range(0, len(numbers), ROWS_OF_BLOCK):
+        part = range(first, min(first + ROWS_OF_BLOCK, len(numbers)))
+        rows = [[numbers[at], int(at in totals), *(column[at] for column in values)] for at in part]
+        yield zlib.compress(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(), 3)
+
+
+def _words(found: _Found, columns: Sequence[Column], values: Sequence[Sequence[Value]]) -> Iterator[str]:
+    """Yield the words by which a relation is found: of its names, and of the different texts in its cells."""
+    texts = [found.name, found.sheet, *(column.name for column in columns)]
+    for column, some in zip(columns, values, strict=True):
+        if column.kind == "text":
+            texts += islice(dict.fromkeys(value for value in some if isinstance(value, str)), _MOST_VALUES)
+    words = dict.fromkeys(word for text in texts for word in word_keys(text[:_LONGEST_CELL]))
+    yield from islice(words, _MOST_WORDS)
+
+
+def _range(found: _Found, used: Sequence[int], numbers: Sequence[int]) -> str:
+    left, right = (_letters(found.first_column + at) for at in (used[0], used[-1]))
+    return f"{left}{numbers[0]}:{right}{numbers[-1]}"
+
+
+def _letters(column: int) -> str:
+    """Return the name of a column, counted from 0: A, B ... AA."""
+    name, number = "", column + 1
+    while number:
+        number, rest = divmod(number - 1, 26)
+        name = chr(ord("A") + rest) + name
+    return name

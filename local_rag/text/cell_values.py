@@ -1,0 +1,306 @@
+"""Read the cells of a column as numbers with a unit, as dates, or as text: each column in one way."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Literal
+
+from local_rag.text.dates import MONTHS
+
+ColumnKind = Literal["number", "date", "text"]
+Value = str | int | float | None
+
+_GROUP = 3  # digits
+_LONGEST = 80  # characters of a cell that may be a number or a date
+_SHARE = 0.8  # of the cells of a column that are numbers or dates
+_CURRENCY_SIGNS = {"€": "EUR", "$": "USD", "US$": "USD", "£": "GBP", "¥": "JPY", "₹": "INR"}
+CURRENCY_CODES = frozenset(
+    "EUR USD GBP JPY INR CHF NOK SEK DKK PLN CZK CNY AUD CAD NZD HUF RON BRL ZAR TRY KRW SGD HKD MXN".split()  # noqa: SIM905
+)
+_CURRENCY = r"(?:US\$|[€$£¥₹]|[A-Za-z]{3})"
+_NUMBER = re.compile(
+    rf"(?P<open>\()?(?P<sign>[-+\u2212])?\s?(?P<before>{_CURRENCY})?\s?(?P<minus>[-\u2212])?"
+    r"(?P<digits>\d{1,3}(?:[ \u00a0\u202f'\u2019]\d{3})+(?:[.,]\d+)?|\d[\d.,]*|[.,]\d+)(?P<exponent>[eE][-+]?\d{1,3})?"
+    r"\s?(?P<scale>(?:[kKM]|bn|mn|mio|million|billion|thousand)(?![A-Za-z]))?\s?"
+    r"(?P<after>%|‰|US\$|[€$£¥₹]|°[CF]|[A-Za-zµ][A-Za-z/²³]{0,7})?(?P<trailing>[-\u2212])?(?P<close>\))?"
+)
+_SCALES = {"k": 10**3, "thousand": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6, "million": 10**6}
+_SCALES |= {"bn": 10**9, "billion": 10**9}
+_UNITS = frozenset(
+    """mm cm m km in inch ft yd mi mg g kg t lb lbs oz ml cl l gal ms s sec min mins h hr hrs hour hours day days d week
+    weeks month months year years yr yrs pcs pc units kb mb gb tb kw mw kwh mwh w v a hz ha acres m² km² m2 km2 mph km/h
+    pts points people seats pages licences licenses nights""".split()  # noqa: SIM905
+)
+_DURATION = re.compile(r"(?P<hours>\d{1,5}):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d))?")
+_HOURS_NAMED = re.compile(r"\b(?:hours?|hrs?|duration|worked|time spent|break|overtime|stunden)\b", re.IGNORECASE)
+_ISO = re.compile(r"(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?(?:[T ](\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d{1,6})?Z?)?")
+_PARTS = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?:[T ](\d{1,2}):(\d\d)(?::(\d\d))?)?")
+_MONTH = (
+    r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s)?"
+_DAY_FIRST = re.compile(rf"{_WEEKDAY}(\d{{1,2}})(?:st|nd|rd|th)?[-. ]\s?{_MONTH},?[- ](\d{{4}}|\d{{2}})", re.IGNORECASE)
+_MONTH_FIRST = re.compile(rf"{_WEEKDAY}{_MONTH}\s(\d{{1,2}})(?:st|nd|rd|th)?,?\s(\d{{4}})", re.IGNORECASE)
+_MONTH_ALONE = re.compile(rf"{_MONTH}[- ](\d{{4}})", re.IGNORECASE)
+_IDENTIFIER = re.compile(
+    r"(?:.*\b)?(?:no|nr|num|id|ids|code|codes|zip|postcode|postal code|phone|telephone|mobile|fax|sku|isbn|ean|vat"
+    r"|iban|ref|reference|account|#)\.?\s*#?|(?:order|invoice|article|item|customer|employee|ticket|contract|part|product"
+    r"|serial|account|case|project|cost cent(?:er|re)) number|.*#",
+    re.IGNORECASE,
+)
+_UNIT_IN_NAME = re.compile(r"[(\[]\s*(?P<unit>[^()\[\]]{1,12})\s*[)\]]")
+_SCALED = re.compile(
+    r"(?:k|K|T|m|M|bn)?(?:[A-Z]{3}|[€$£])(?:k|m|bn|M)?|(?:[A-Z]{3}|[€$£]) ?(?:k|m|bn|thousands?|millions?)"
+)
+_TIME_UNITS = re.compile(r"\b(hours|hrs|days|minutes|weeks|months|nights|miles)\b", re.IGNORECASE)
+_MISSING = frozenset(
+    {"", "-", "--", "\u2013", "\u2014", "n/a", "na", "n.a.", "#n/a", "?", "tbd", "tba", "null", "none", "nan"}
+)
+_ERRORS = frozenset({"#ref!", "#value!", "#div/0!", "#name?", "#num!", "#null!", "#n/a"})
+_PLAIN = re.compile(r"-?\d+(?:[.,]\d+)?")  # a number that no date is written like
+_THIS_CENTURY, _LAST_CENTURY, _TURN = 2000, 1900, 70  # how two digits of a year are read
+
+
+class StoredNumber(str):
+    """A cell as a sheet shows it, with the number that is stored in it."""
+
+    __slots__ = ("number",)
+    number: float
+
+    def __new__(cls, shown: str, number: float) -> "StoredNumber":
+        """Make a cell that is shown so."""
+        made = super().__new__(cls, shown)
+        made.number = number
+        return made
+
+
+@dataclass(frozen=True, slots=True)
+class ReadColumn:
+    """The values of a column, None where a cell holds none, and their unit; `units` are those of each cell if mixed.
+
+    A cell that is no number among numbers keeps its text.
+    """
+
+    kind: ColumnKind
+    values: list[Value]
+    unit: str = ""
+    units: tuple[str, ...] = ()
+
+
+def read_column(name: str, cells: Sequence[str], *, decimal_comma: bool | None = None) -> ReadColumn:
+    """Read a column by its name and cells; `decimal_comma` says how the table writes what may be either number."""
+    filled = [cell for cell in cells if not is_missing(cell)]
+    if not filled:
+        return ReadColumn("text", [None] * len(cells))
+    if not _is_identifier(name, filled):
+        for read in (_durations, _numbers, _dates):
+            if found := read(name, cells, filled, decimal_comma):
+                return found
+    return ReadColumn("text", [None if is_missing(cell) else str(cell) for cell in cells])
+
+
+def is_missing(cell: str) -> bool:
+    """Return whether a cell holds nothing, or says that."""
+    return not cell or cell.strip().casefold() in _MISSING or cell.casefold() in _ERRORS
+
+
+def writes_decimal_comma(cells: Iterable[str]) -> bool | None:
+    """Return whether cells write 1,5 for one and a half; None if nothing tells."""
+    commas = points = 0
+    for cell in cells:
+        if isinstance(cell, StoredNumber) or len(cell) > _LONGEST or not (match := _NUMBER.fullmatch(cell.strip())):
+            continue
+        digits = match["digits"]
+        last, other = ("," if digits.rfind(",") > digits.rfind(".") else "."), digits.count(",") and digits.count(".")
+        tail = len(digits) - 1 - max(digits.rfind(","), digits.rfind("."))
+        if ("," in digits or "." in digits) and (other or (tail != 3 and digits.count(last) == 1)):  # noqa: PLR2004
+            commas, points = commas + (last == ","), points + (last == ".")
+        elif digits.count(last) > 1:  # 1.234.567
+            commas, points = commas + (last == "."), points + (last == ",")
+    return None if commas == points else commas > points
+
+
+def read_number(cell: str, *, decimal_comma: bool = False) -> tuple[int | float, str] | None:  # noqa: PLR0911
+    """Return the number of a cell and its unit, empty if it has none; None for other text."""
+    text = cell.strip()
+    if len(text) > _LONGEST or not (match := _NUMBER.fullmatch(text)):
+        return None
+    before, after, scale = match["before"] or "", match["after"] or "", (match["scale"] or "").lower()
+    unit = _currency(before)
+    if before and not unit:
+        return None
+    if after and not (before and not _currency(after)):
+        known = after in {"%", "‰"} or after.lower() in _UNITS or after[0] == "°" or _is_scaled(after)
+        unit = _currency(after) or (after if known else "")
+        if not unit:
+            return None
+    elif after:
+        return None
+    if scale == "m" and match["scale"] == "M" and not before and not after and "." not in match["digits"]:
+        return None  # a size: 12M
+    number = _digits(match["digits"], decimal_comma=decimal_comma)
+    if number is None or bool(match["open"]) != bool(match["close"]):
+        return None
+    value = number * 10 ** int(match["exponent"][1:]) if match["exponent"] else number
+    value *= _SCALES.get(scale, 1)
+    negative = any(match[name] and match[name] != "+" for name in ("sign", "minus", "trailing", "open"))
+    value = -value if negative else value
+    return (int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value), unit
+
+
+def _currency(word: str) -> str:
+    return _CURRENCY_SIGNS.get(word, word.upper() if word.upper() in CURRENCY_CODES else "")
+
+
+def _is_scaled(word: str) -> bool:
+    """Return whether a word is a currency with its scale, such as kEUR."""
+    return word[:1] in {"k", "T", "m", "M"} and word[1:] in CURRENCY_CODES
+
+
+def _digits(digits: str, *, decimal_comma: bool) -> int | float | None:
+    text = re.sub(r"[ \u00a0\u202f'\u2019]", "", digits)
+    mark, group = (",", ".") if decimal_comma else (".", ",")
+    if text.count(",") and text.count("."):  # the last of two marks is that of the fraction
+        mark, group = (",", ".") if text.rfind(",") > text.rfind(".") else (".", ",")
+    elif text.count(mark) > 1 or (text.count(group) == 1 and len(text) - 1 - text.index(group) != _GROUP):
+        mark, group = group, mark
+    whole, _, part = text.partition(mark)
+    if mark in part or group in part or not re.fullmatch(r"\d*|\d{1,3}(?:[.,]\d{2,3})+", whole):
+        return None
+    whole = whole.replace(group, "")
+    if not part:
+        return int(whole) if whole and len(whole) < 16 else float(whole) if whole else None  # noqa: PLR2004
+    return float(f"{whole or 0}.{part}")
+
+
+def _numbers(name: str, cells: Sequence[str], filled: Sequence[str], comma: bool | None) -> ReadColumn | None:
+    own = writes_decimal_comma(filled)
+    decimal_comma = bool(comma if own is None else own)
+    read = [_number_of(cell, decimal_comma) for cell in cells]
+    found = [one for one in read if one]
+    if len(found) < _SHARE * len(filled) or _are_codes(filled):
+        return None
+    units = Counter(unit for _, unit in found if unit)
+    values: list[Value] = [
+        one[0] if one else None if is_missing(cell) else str(cell) for one, cell in zip(read, cells, strict=True)
+    ]
+    named = unit_of_name(name)
+    if len(units) > 1:
+        return ReadColumn("number", values, "", tuple(one[1] if one else "" for one in read))
+    unit = next(iter(units), "")
+    return ReadColumn("number", values, named if named and (not unit or unit in named) else unit or named)
+
+
+def _number_of(cell: str, decimal_comma: bool) -> tuple[int | float, str] | None:
+    if isinstance(cell, StoredNumber):
+        if _looks_like_date(cell) or _DURATION.fullmatch(cell):
+            return None
+        shown = read_number(cell)
+        unit, number = (shown[1] if shown else ""), cell.number
+        number = round(number * (100 if unit == "%" else 1), 10)
+        return (int(number) if float(number).is_integer() and abs(number) < 2**53 else number), unit
+    return None if is_missing(cell) else read_number(cell, decimal_comma=decimal_comma)
+
+
+def _durations(name: str, cells: Sequence[str], filled: Sequence[str], _comma: bool | None) -> ReadColumn | None:
+    """Read 7:30 as 7.5 hours, in a column that is named so."""
+    if not _HOURS_NAMED.search(name) or sum(bool(_DURATION.fullmatch(cell.strip())) for cell in filled) < _SHARE * len(
+        filled
+    ):
+        return None
+    values: list[Value] = []
+    for cell in cells:
+        match = _DURATION.fullmatch(cell.strip())
+        seconds = int(match["hours"]) * 3600 + int(match["minutes"]) * 60 + int(match["seconds"] or 0) if match else 0
+        values.append(round(seconds / 3600, 6) if match else None if is_missing(cell) else str(cell))
+    return ReadColumn("number", values, "hours")
+
+
+def _dates(_name: str, cells: Sequence[str], filled: Sequence[str], comma: bool | None) -> ReadColumn | None:
+    month_first = _is_month_first(filled)
+    read = [None if is_missing(cell) else read_date(cell, month_first=month_first) for cell in cells]
+    if sum(one is not None for one in read) < _SHARE * len(filled):
+        return None
+    return ReadColumn(
+        "date", [one or (None if is_missing(cell) else str(cell)) for one, cell in zip(read, cells, strict=True)]
+    )
+
+
+def _looks_like_date(cell: str) -> bool:
+    return not _PLAIN.fullmatch(cell) and read_date(cell) is not None
+
+
+def _is_month_first(cells: Iterable[str]) -> bool:
+    """Return whether 3/14/2024 is written so, which only a day after the 12th tells."""
+    return any((match := _PARTS.match(cell)) and int(match[3]) > len(MONTHS) for cell in cells)
+
+
+def read_date(cell: str, *, month_first: bool = False) -> str | None:  # noqa: PLR0911
+    """Return the day of a cell as YYYY-MM-DD, with its time of day if it has one; the first day of a month alone."""
+    text = cell.strip()
+    if len(text) > _LONGEST:
+        return None
+    if (match := _ISO.fullmatch(text)) and not _PLAIN.fullmatch(text):
+        return _day(match[1], match[2], match[3] or "1", *match.groups()[3:])
+    if match := _PARTS.fullmatch(text):
+        day, month = (match[3], match[1]) if month_first and match[2] != "." else (match[1], match[3])
+        return _day(match[4], month, day, *match.groups()[4:])
+    if match := _DAY_FIRST.fullmatch(text):
+        return _day(match[3], _month(match[2]), match[1])
+    if match := _MONTH_FIRST.fullmatch(text):
+        return _day(match[3], _month(match[1]), match[2])
+    if match := _MONTH_ALONE.fullmatch(text):
+        return _day(match[2], _month(match[1]), "1")
+    return None
+
+
+def _month(name: str) -> str:
+    return str(MONTHS.index(name[:3].lower()) + 1)
+
+
+def _day(year: str, month: str, day: str, *time: str | None) -> str | None:
+    number = int(year)
+    if len(year) == 2:  # noqa: PLR2004
+        number += _THIS_CENTURY if number < _TURN else _LAST_CENTURY
+    try:
+        written = date(number, int(month), int(day)).isoformat()
+    except ValueError:
+        return None
+    hour, minute, second = (*time, None, None, None)[:3]
+    if hour is None or int(hour) > 23:  # noqa: PLR2004
+        return written
+    clock = f"{int(hour):02}:{minute}:{second or '00'}"
+    return written if clock == "00:00:00" else f"{written} {clock}"
+
+
+def _is_identifier(name: str, filled: Sequence[str]) -> bool:
+    return bool(_IDENTIFIER.fullmatch(name.strip())) and not any("." in one or "," in one for one in filled[:50])
+
+
+def _are_codes(filled: Sequence[str]) -> bool:
+    """Return whether numbers are codes, as 00123 is."""
+    return any(len(one) > 1 and one.isdigit() and one[0] == "0" for one in filled)
+
+
+def unit_of_name(name: str) -> str:
+    """Return the unit that the name of a column tells: EUR of "Net EUR", kg of "Weight (kg)"; empty if none."""
+    if match := _UNIT_IN_NAME.search(name):
+        unit = match["unit"].strip()
+        if _SCALED.fullmatch(unit) or unit.lower() in _UNITS or unit in {"%", "‰"} or _currency(unit):
+            return _currency(unit) or unit
+        if words := _unit_word(unit):
+            return words
+    return _unit_word(name) or ("%" if "%" in name else "")
+
+
+def _unit_word(name: str) -> str:
+    for word in re.split(r"[\s_/,()\[\]-]+", name):
+        if word in CURRENCY_CODES or word in _CURRENCY_SIGNS:
+            return _currency(word)
+        if _is_scaled(word):
+            return word
+    match = _TIME_UNITS.search(name)
+    return match[1].lower().replace("hrs", "hours") if match else ""

@@ -1,0 +1,84 @@
+"""Tables of documents as typed relations."""
+
+import json
+import zlib
+from pathlib import Path
+from typing import Any
+
+import openpyxl  # type: ignore[import-untyped]
+
+from local_rag.reading.read import read
+from local_rag.reading.relations import relations_of
+from local_rag.records import Relation
+
+
+def relations(path: Path) -> tuple[Relation, ...]:
+    return relations_of(read(path))
+
+
+def rows(relation: Relation) -> list[list[Any]]:
+    return [row for block in relation.blocks for row in json.loads(zlib.decompress(block))]
+
+
+def test_sheets_become_relations_without_captions_totals_and_repeated_headers(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    sheet.title = "Budget"
+    for row in (
+        ["Budget in kEUR"],
+        ["Department", 2024, 2025],
+        ["Sales", 450, 540],
+        ["Finance", 155, "=C2"],
+        ["Department", 2024, 2025],
+        ["Marketing", 300, 320],
+        ["Total", 905, "=SUM(C3:C6)"],
+    ):
+        sheet.append(row)
+    sheet["F9"], sheet["G9"], sheet["F10"], sheet["G10"] = "City", "Staff", "Oslo", 12
+    book.save(tmp_path / "budget.xlsx")
+    budget, staff = relations(tmp_path / "budget.xlsx")
+    assert [(one.name, one.kind) for one in budget.columns] == [
+        ("Department", "text"),
+        ("2024", "number"),
+        ("2025", "number"),
+    ]
+    assert (budget.name, budget.sheet, budget.rows, budget.totals) == ("Budget in kEUR", "Budget", 3, 1)
+    assert [row[1:4] for row in rows(budget)] == [
+        [0, "Sales", 450],
+        [0, "Finance", 155],
+        [0, "Marketing", 300],
+        [1, "Total", 905],
+    ]
+    assert budget.columns[2].uncomputed == 2
+    assert (staff.cells, [one.name for one in staff.columns]) == ("F10:G10", ["City", "Staff"])
+
+
+def test_a_block_below_a_blank_row_goes_on_with_the_table_above(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Name,Net\nA,1\nB,2\n\nC,3\n")
+    [relation] = relations(tmp_path / "a.csv")
+    assert [row[2:] for row in rows(relation)] == [["A", 1], ["B", 2], ["C", 3]]
+
+
+def test_rows_of_one_cell_name_the_rows_below_them(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("Item,Qty,Net\nNorth,,\nA,1,2\nSouth,,\nB,3,4\n")
+    [relation] = relations(tmp_path / "a.csv")
+    assert relation.columns[-1].name == "Section"
+    assert [row[2:] for row in rows(relation)] == [["A", 1, 2, "North"], ["B", 3, 4, "South"]]
+
+
+def test_tables_of_pages_and_prose_become_relations_below_their_heading(tmp_path: Path) -> None:
+    (tmp_path / "a.html").write_text(
+        "<h1>Prices</h1><p>Valid.</p><table><tr><th>Product</th><th>Price (EUR)</th></tr>"
+        "<tr><td>Planner</td><td>1.049,50</td></tr><tr><td>Tracker</td><td>12,00</td></tr></table>"
+    )
+    [relation] = relations(tmp_path / "a.html")
+    assert (relation.name, relation.columns[1].unit) == ("Prices", "EUR")
+    assert [row[2:] for row in rows(relation)] == [["Planner", 1049.5], ["Tracker", 12]]
+    (tmp_path / "a.md").write_text("# No table\n\nOnly text | with a pipe.\n")
+    assert relations(tmp_path / "a.md") == ()
+
+
+def test_columns_may_be_called_anything(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('x"; DROP TABLE documents; --,rowid,x"; DROP TABLE documents; --\n1,2,3\n4,5,6\n')
+    [relation] = relations(tmp_path / "a.csv")
+    assert len({one.name.casefold() for one in relation.columns}) == 3

@@ -1,0 +1,77 @@
+"""Cells as numbers with a unit, dates and texts."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from local_rag.text.cell_values import (
+    StoredNumber,
+    read_column,
+    read_date,
+    read_number,
+    unit_of_name,
+    writes_decimal_comma,
+)
+
+
+@pytest.mark.parametrize(
+    ("cell", "comma", "wanted"),
+    [
+        ("1,234.50", False, (1234.5, "")),
+        ("1.234,50 €", True, (1234.5, "EUR")),
+        ("1.234", True, (1234, "")),
+        ("1 234 567", False, (1234567, "")),
+        ("EUR 12", False, (12, "EUR")),
+        ("€1.2M", False, (1200000, "EUR")),
+        ("1600 kEUR", False, (1600, "kEUR")),
+        ("12 kg", False, (12, "kg")),
+        ("45 %", False, (45, "%")),
+        ("(500)", False, (-500, "")),
+        ("-3", False, (-3, "")),
+        ("12th", False, None),
+        ("5 Main Street", False, None),
+        ("O-24100", False, None),
+    ],
+)
+def test_a_number_is_read_with_its_sign_marks_and_unit(cell: str, comma: bool, wanted: object) -> None:
+    assert read_number(cell, decimal_comma=comma) == wanted
+
+
+@pytest.mark.parametrize(
+    ("cell", "wanted"),
+    [
+        ("2024-03-01", "2024-03-01"),
+        ("01.03.2024", "2024-03-01"),
+        ("3 March 2024", "2024-03-03"),
+        ("Mar 3, 2024", "2024-03-03"),
+        ("March 2024", "2024-03-01"),
+        ("2024-03-01 07:30:00", "2024-03-01 07:30:00"),
+        ("1058.4", None),
+        ("31.02.2024", None),
+    ],
+)
+def test_a_date_is_read_however_it_is_written(cell: str, wanted: str | None) -> None:
+    assert read_date(cell) == wanted
+
+
+def test_a_column_is_read_in_one_way() -> None:
+    assert read_column("Net", ["1.234,50", "12,00", "", "n/a"]).values == [1234.5, 12, None, None]
+    assert read_column("Net", [StoredNumber("1058.4", 1058.4), "2"]).kind == "number"
+    assert read_column("Order no.", ["12", "13"]).kind == "text"
+    assert read_column("Code", ["00123", "00124"]).values == ["00123", "00124"]
+    assert read_column("Hours", ["7:30", "8:00"]).values == [7.5, 8]
+    assert read_column("Day", ["3/14/2024", "3/2/2024"]).values == ["2024-03-14", "2024-03-02"]
+    mixed = read_column("Amount", ["EUR 5", "GBP 6"])
+    assert (mixed.unit, mixed.units) == ("", ("EUR", "GBP"))
+    assert writes_decimal_comma(["1,5", "2,25"]) is True
+    assert [unit_of_name(name) for name in ("Net EUR", "Weight (kg)", "Budget (kEUR)", "Name")] == [
+        "EUR",
+        "kg",
+        "kEUR",
+        "",
+    ]
+
+
+@given(st.integers(-(10**9), 10**9))
+def test_a_number_with_thousands_marks_is_itself(number: int) -> None:
+    assert read_number(f"{number:,}") == (number, "")
