@@ -51,6 +51,7 @@ from local_rag.store.database import Store, StoredDocument, UnreadFile
 from local_rag.store.history import kept_history
 from local_rag.store.housekeeping import ocr_folder, prune_ocr_pages, purge_superseded
 from local_rag.store.published import ever_published, made_from, note_publish
+from local_rag.store.relation_rows import put_relations
 from local_rag.store.seen import compared_limits, note_compared
 from local_rag.store.vector_rows import (
     count_chunks,
@@ -283,6 +284,7 @@ class Indexer:
             self._store.put_document_rows(
                 document_rows((key, file.document, file.chunks) for key, file in zip(ids, read, strict=True))
             )
+            put_relations(self._store, ((key, one.relations) for key, one in zip(ids, read, strict=True)))
             put_version_keys(
                 self._store, ((key, *astuple(version_keys(one.document))) for key, one in zip(ids, read, strict=True))
             )

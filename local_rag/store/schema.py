@@ -141,7 +141,6 @@ CREATE TABLE contexts (
 ) WITHOUT ROWID;
 CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL, checksum INTEGER NOT NULL);
 """
-
 # What a library made before these tables has once it is opened to be written.
 _ADDED = """
 -- The cells of extracted tables, by the content of the document and all else that a cell depends on (cell_rows.py).
@@ -159,6 +158,28 @@ CREATE TABLE IF NOT EXISTS saved_tables (
     name TEXT NOT NULL,
     saved TEXT NOT NULL
 );
+-- The tables of documents as typed rows (store/relation_rows.py).
+CREATE TABLE IF NOT EXISTS relations (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    sheet TEXT NOT NULL,
+    cells TEXT NOT NULL,                -- the range in the sheet, or empty
+    page INTEGER,
+    columns TEXT NOT NULL,              -- JSON
+    rows INTEGER NOT NULL,
+    totals INTEGER NOT NULL,            -- rows that sum others
+    words TEXT NOT NULL                 -- by which it is found, with blanks between
+);
+CREATE INDEX IF NOT EXISTS relations_of_document ON relations (document_id);
+CREATE TABLE IF NOT EXISTS relation_blocks (
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    relation_id INTEGER NOT NULL REFERENCES relations (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    data BLOB NOT NULL,                 -- rows as compressed JSON
+    PRIMARY KEY (relation_id, position)
+);
+CREATE INDEX IF NOT EXISTS blocks_of_document ON relation_blocks (document_id);
 """
 
 
@@ -188,14 +209,14 @@ def require_version(connection: sqlite3.Connection, path: Path) -> None:
 
 def add_tables(connection: sqlite3.Connection) -> None:
     """Create the tables that a library of this version may lack; the database is open to be written."""
-    if not has_cells(connection):
+    if not (has_cells(connection) and has_table(connection, "relation_blocks")):
         for statement in _ADDED.split(";\n"):
             connection.execute(statement)
 
 
 def has_cells(connection: sqlite3.Connection) -> bool:
-    """Return whether a database has the tables that were added last."""
-    return connection.execute("SELECT 1 FROM main.sqlite_master WHERE name = 'saved_tables'").fetchone() is not None
+    """Return whether a database has the tables for extracted cells."""
+    return has_table(connection, "saved_tables")
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
@@ -214,3 +235,9 @@ def create_tables(connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
+
+
+def has_table(connection: sqlite3.Connection, name: str) -> bool:
+    """Say whether a library has a table."""
+    query = "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ?"
+    return connection.execute(query, (name,)).fetchone() is not None

@@ -25,6 +25,8 @@ _OF_DOCUMENTS = {
     "embedding_plans": "document_id",
     "chunks": "document_id",
     "mean_vectors": "document_id",
+    "relations": "document_id",
+    "relation_blocks": "document_id",
 }
 _OF_PATHS = ("roots", "skipped", "excluded", "mounts", "erasing")
 

@@ -1,0 +1,91 @@
+"""The tables of documents as typed rows, in a library's SQLite file: kept and erased with their documents."""
+
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any
+
+from local_rag.records import Column, Relation
+from local_rag.store.database import Store
+from local_rag.store.schema import has_table
+
+Row = Sequence[Any]  # its number in the file, whether it is a total, and its values
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRelation:
+    """A relation without its rows, and the document that it is in."""
+
+    id: int
+    document_id: int
+    path: str
+    title: str
+    name: str
+    sheet: str
+    cells: str
+    page: int | None
+    columns: tuple[Column, ...]
+    rows: int
+    totals: int
+    words: frozenset[str]
+
+
+def put_relations(store: Store, of_documents: Iterable[tuple[int, Sequence[Relation]]]) -> None:
+    """Store the relations of new documents, each with the id of its document."""
+    run = store.connection.execute
+    with store.transaction():
+        for document, relations in of_documents:
+            for one in relations:
+                columns = json.dumps([astuple(column) for column in one.columns], ensure_ascii=False)
+                cursor = run(
+                    "INSERT INTO relations (document_id, name, sheet, cells, page, columns, rows, totals, words) "
+                    "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (
+                        document, one.name, one.sheet, one.cells, one.page, columns, one.rows, one.totals,
+                        " ".join(one.words),
+                    ),
+                )  # fmt: skip
+                rows = [(document, cursor.lastrowid, at, block) for at, block in enumerate(one.blocks)]
+                store.connection.executemany("INSERT INTO relation_blocks VALUES (?, ?, ?, ?)", rows)
+
+
+def relations(store: Store) -> list[StoredRelation]:
+    """Return the relations of all live documents that are seen, by path; none where the library has no such tables."""
+    if not has_table(store.connection, "relation_blocks"):
+        return []
+    rows = store.connection.execute(
+        "SELECT relations.id, document_id, path, title, name, sheet, cells, page, columns, rows, totals, words "
+        "FROM relations JOIN documents ON documents.id = document_id WHERE live ORDER BY path, relations.id"
+    )
+    return [_relation(row) for row in rows]
+
+
+def _relation(row: Sequence[Any]) -> StoredRelation:
+    columns = tuple(Column(*column) for column in json.loads(row[8]))
+    key, document, path, title, name, sheet, cells, page = row[:8]
+    return StoredRelation(
+        key, document, path, title, name, sheet, cells, page, columns, row[9], row[10], _words(row[11])
+    )
+
+
+def relations_stamp(store: Store) -> object:
+    """Return a value that changes with the relations that a store shows."""
+    if not has_table(store.connection, "relation_blocks"):
+        return None
+    query = (
+        "SELECT count(*), total(relations.id), max(relations.id) "
+        "FROM relations JOIN documents ON documents.id = document_id WHERE live"
+    )
+    return tuple(store.connection.execute(query).fetchone()), store.version()
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split(" "))
+
+
+def relation_rows(store: Store, relation: int) -> Iterator[Row]:
+    """Yield the rows of a relation, totals too."""
+    query = "SELECT data FROM relation_blocks WHERE relation_id = ? ORDER BY position"
+    for (block,) in store.connection.execute(query, (relation,)):
+        yield from json.loads(zlib.decompress(block))
