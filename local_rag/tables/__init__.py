@@ -1,0 +1,1 @@
+"""Here is a question about rows: choose a query for the tables of the documents, run it, and show the rows."""

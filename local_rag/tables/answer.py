@@ -1,0 +1,220 @@
+"""Answer a question from the rows of tables, refuse what rows cannot say, or leave it to the passages."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import log
+
+from local_rag.errors import QuestionError
+from local_rag.records import TableAnswer
+from local_rag.tables.choose import Reading, readings
+from local_rag.tables.follow_up import merged
+from local_rag.tables.matches import Matcher
+from local_rag.tables.question_words import Said, Word, read_words
+from local_rag.tables.relation_set import NamedRelation, RelationSet
+from local_rag.tables.run import NoRowsError, run
+from local_rag.tables.views import View, are_versions, joins, unions, view_of
+from local_rag.tables.vocabulary import ALIASES, CAN, COUNTED, SMALL_WORDS, SYNONYMS
+
+_MOST_RELATIONS = 12  # that are read closely
+_MOST_READINGS = 8  # that are run
+_EVIDENCE = 0.79  # the least that a question must name of a view
+_OF_NAMES = 1.6  # and of a question that looks up a text
+_REFUSED_WORDS, _REFUSED_EVIDENCE = 2, 0.79  # unknown at most, where a computation is refused and not left to passages
+
+
+@dataclass(frozen=True, slots=True)
+class FromRows:
+    """What rows say to a question: an answer, or a refusal in words."""
+
+    table: TableAnswer | None = None
+    refusal: str = ""
+
+
+def answer_from_rows(question: str, held: RelationSet, earlier: Sequence[str] = ()) -> FromRows | None:
+    """Return what rows say; None if the question is none about rows, as far as code can tell."""
+    if not held.named or (said := read_words(question)) is None:
+        return None
+    if earlier and (joint := merged(earlier[-1], question)):
+        follows = answer_from_rows(joint, held)
+        if follows and follows.table:
+            return follows
+    candidates = _candidates(said, held)
+    if not candidates:
+        return None
+    try:
+        return _answer(said, candidates, held)
+    except QuestionError:  # a limit of time or rows
+        return None
+
+
+def _candidates(said: Said, held: RelationSet) -> list[NamedRelation]:
+    """Return the relations that hold the words of a question, those with the rarest first."""
+    keys = {word.key for word in said.words if word.key not in SMALL_WORDS or word.text[1:].isupper()}
+    keys |= {key for word in said.words for key in ALIASES.get((word.key,), ())}
+    wanted = keys | {same for key in keys for same in SYNONYMS.get(key, ())}
+    known = {one.table: _words_of(one, held) for one in held.named}
+    often = Counter(key for words in known.values() for key in wanted & words)
+    scores = {
+        one.table: sum(
+            log(1 + len(held.named) / often[key]) * (1 if key in keys else 0.3) for key in wanted & known[one.table]
+        )
+        for one in held.named
+    }
+    found = [one for one in held.named if scores[one.table] > 0]
+    return sorted(found, key=lambda one: (-scores[one.table], one.table))[:_MOST_RELATIONS]
+
+
+def _words_of(one: NamedRelation, held: RelationSet) -> frozenset[str]:
+    key = ("words", one.table)
+    if key not in held.known:
+        held.known[key] = one.stored.words | view_of(one).names
+    found: frozenset[str] = held.known[key]
+    return found
+
+
+def _views(relations: Sequence[NamedRelation], held: RelationSet) -> Iterator[View]:
+    """Yield the relations, unions of those that are no versions of each other, and joins."""
+    single = [view_of(one) for one in relations]
+    yield from single
+    groups = [view for view in unions(held.named) if set(view.relations) & set(relations)]
+    for view in groups:
+        parts = view.relations
+        if not any(are_versions(one, other, held) for one, other in pairwise(parts)):
+            yield view
+    yield from joins(single, held)
+
+
+def _answer(said: Said, relations: Sequence[NamedRelation], held: RelationSet) -> FromRows | None:
+    found = [(one, view) for view in _views(relations, held) for one in readings(said, view, held)]
+    understood = [one for one, _ in found if not one.unknown and _is_about(one, said)]
+    if said.not_said:
+        return _refuse_operation(said, relations, held)
+    if not understood:
+        return _refuse_unknown(said, [one for one, _ in found], relations, held)
+    best = _best(understood)
+    results, empty = list[tuple[Reading, TableAnswer]](), ""
+    for one in best[:_MOST_READINGS]:
+        try:
+            results.append((one, run(one, held)))
+        except NoRowsError as error:
+            if said.computes or error.is_certain:
+                empty = empty or str(error)
+    if not results:
+        return FromRows(refusal=empty) if empty else None
+    return _settled(results, said, held)
+
+
+def _is_about(one: Reading, said: Said) -> bool:
+    """Return whether a reading rests on enough that is named of its view."""
+    if one.doubts > 1:
+        return False
+    if said.computes:
+        return one.evidence >= _EVIDENCE
+    named = len(one.query.conditions) + (one.query.shown is not None or one.query.group is not None)
+    return (one.evidence >= _OF_NAMES and named > 1) or (
+        one.evidence >= _OF_NAMES and said.focus in {"which", "list", "how much"}
+    )
+
+
+def _best(understood: Sequence[Reading]) -> list[Reading]:
+    """Return the readings with the fewest doubts and the most evidence, those of simple views first."""
+
+    def order(one: Reading) -> tuple[float, ...]:
+        joined = {"one": 0, "union": 0, "join": 1}[one.query.view.kind]
+        return (one.doubts, -round(one.evidence, 2), joined)
+
+    ranked = sorted(understood, key=order)
+    first = order(ranked[0])
+    return [one for one in ranked if order(one) == first]
+
+
+def _settled(results: Sequence[tuple[Reading, TableAnswer]], said: Said, held: RelationSet) -> FromRows | None:
+    """Return the one answer of several readings: all say the same, one is of all parts, or of the newest version."""
+    if len({_value_key(table) for _, table in results}) == 1:
+        return FromRows(results[0][1])
+    whole = [one for one in results if one[0].query.view.kind == "union"]
+    if whole and len({_value_key(table) for _, table in whole}) == 1:
+        return FromRows(whole[0][1])
+    views = {one.query.view.relations: one.query.view for one, _ in results}
+    if len(views) == len(results) > 1 and (newest := _newest(results, held)):
+        others = len(results) - 1
+        which = "another version says" if others == 1 else f"{others} other versions say"
+        note = f"This is the newest table; {which} something else."
+        return FromRows(replace(newest, notes=(*newest.notes, note)))
+    return FromRows(refusal=_ambiguous([table for _, table in results])) if said.computes else None
+
+
+def _value_key(table: TableAnswer) -> object:
+    return table.value, table.unit, table.values
+
+
+def _newest(results: Sequence[tuple[Reading, TableAnswer]], held: RelationSet) -> TableAnswer | None:
+    parts = [(reading.query.view.relations[0], table) for reading, table in results if reading.query.view.kind == "one"]
+    if len(parts) != len(results):
+        return None
+    first = parts[0][0]
+    if not all(one.columns == first.columns and (one is first or are_versions(one, first, held)) for one, _ in parts):
+        return None
+    return max(parts, key=lambda one: _version_order(one[0]))[1]
+
+
+def _version_order(one: NamedRelation) -> tuple[list[int], str]:
+    numbers = [int(part) for part in re.findall(r"\d{1,8}", f"{one.stored.path.rpartition('/')[2]} {one.stored.sheet}")]
+    return numbers, one.stored.path
+
+
+def _ambiguous(tables: Sequence[TableAnswer]) -> str:
+    different = list(dict.fromkeys(f"{table.said} ({_where(table)})" for table in tables))
+    return (
+        f"The question can be read in {len(different)} ways: "
+        + "; or ".join(different[:3])
+        + ". Name the table or the column."
+    )
+
+
+def _where(table: TableAnswer) -> str:
+    return table.sources[0].table if table.sources else ""
+
+
+def _refuse_operation(said: Said, relations: Sequence[NamedRelation], held: RelationSet) -> FromRows | None:
+    """Refuse what no query here can say, if the question certainly is about rows."""
+    for one in relations[:3]:
+        matched = Matcher(said, held).match(view_of(one))
+        strong = sum(match.strength >= 0.8 for match in matched.matches)  # noqa: PLR2004
+        rest = [word for word in matched.unknown if word.text.lower() not in said.not_said.lower()]
+        if strong and not rest:
+            return FromRows(refusal=f"Code cannot compute “{said.not_said}” over rows; it can {CAN}.")
+    return None
+
+
+def _refuse_unknown(
+    said: Said, found: Sequence[Reading], relations: Sequence[NamedRelation], held: RelationSet
+) -> FromRows | None:
+    """Refuse a computation over rows of which a word or two are in no row, column or name of the tables."""
+    if not said.computes:
+        return None
+    almost = [
+        one
+        for one in found
+        if one.doubts <= 1 and one.evidence >= _REFUSED_EVIDENCE and 0 < len(one.unknown) <= _REFUSED_WORDS
+    ]
+    if not almost:
+        return None
+    best = min(almost, key=lambda one: (len(one.unknown), -one.evidence))
+    if best.evidence < _REFUSED_EVIDENCE * len(best.unknown) or not _may_be_value(best.unknown, said):
+        return None
+    words = " ".join(f"“{word.text}”" for word in best.unknown)
+    view = best.query.view
+    columns = ", ".join(column.name for column in view.columns[:8])
+    return FromRows(refusal=f"No row, column or name of the table {view.label} is {words} (its columns: {columns}).")
+
+
+def _may_be_value(unknown: Sequence[Word], said: Said) -> bool:
+    """Return whether unknown words stand together, as one name would."""
+    places = [said.words.index(word) for word in unknown]
+    return places == list(range(places[0], places[0] + len(places))) and not all(
+        word.key in COUNTED for word in unknown
+    )

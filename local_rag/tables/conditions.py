@@ -1,0 +1,218 @@
+"""Make conditions on columns of the values, times and comparisons that a question names."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from local_rag.tables.matches import Match
+from local_rag.tables.periods import Period
+from local_rag.tables.query import Condition, is_one_of
+from local_rag.tables.question_words import Comparison, Said, Word
+from local_rag.tables.views import View, ViewColumn
+from local_rag.tables.vocabulary import FILLERS, keys_of
+from local_rag.text.tokens import key_of_word
+
+_NEAR = 28  # characters between a name and the comparison of its numbers
+_NEGATED_WITHIN = 24  # characters between a negation and what it negates
+_YEAR_KEYS = {key_of_word("year"), key_of_word("fiscal"), "fy"}
+_MAIN_DATES = ("date", "order", "day", "invoic", "created", "issu", "start", "sold", "sale")
+_DUE, _PAID = key_of_word("due"), key_of_word("paid")
+
+
+class NoConditionError(Exception):
+    """What is named cannot be a condition on this view."""
+
+
+def value_conditions(said: Said, matches: Sequence[Match]) -> tuple[list[tuple[Match, Condition]], set[int]]:
+    """Return a condition for each value that is named, with the starts of column names that only say whose they are."""
+    found, labels = list[tuple[Match, Condition]](), set[int]()
+    for at, match in enumerate(matches):
+        if match.kind != "value":
+            continue
+        neighbours = [one for one in matches[max(0, at - 1) : at + 2] if one.kind == "column" and _adjacent(one, match)]
+        label = next((one for one in neighbours if set(one.columns) & set(match.columns)), None)
+        choice = 0
+        if label:
+            labels.add(label.start)
+            choice = next(number for number, column in enumerate(match.columns) if column in label.columns)
+        elif before := next((one for one in found if one[1].column in match.columns), None):
+            choice = match.columns.index(before[1].column)
+        column, values = match.columns[choice], match.values[choice]
+        found.append((match, is_one_of(column, values, negated=_is_negated(said, match))))
+    return found, labels
+
+
+def _adjacent(one: Match, other: Match) -> bool:
+    return 0 <= other.start - one.end <= 1 or 0 <= one.start - other.end <= 1
+
+
+def _is_negated(said: Said, match: Match) -> bool:
+    start = said.words[match.start].start
+    before = [end for _, end in said.negations if end <= start]
+    if not before:
+        return False
+    between = said.text[before[-1] : start]
+    return len(between) <= _NEGATED_WITHIN and not re.search(r"[,;]|\b(?:but|and)\b(?! \w+\Z)", between)
+
+
+def joined_values(conditions: Sequence[Condition]) -> list[Condition]:
+    """Join the conditions on one column: a row has one of the values that are named."""
+    by_column: dict[tuple[str, bool], list[Condition]] = {}
+    for one in conditions:
+        by_column.setdefault((one.column.sql, "NOT" in one.sql), []).append(one)
+    return [
+        some[0]
+        if len(some) == 1
+        else is_one_of(
+            some[0].column, tuple(dict.fromkeys(value for one in some for value in one.values)), negated=negated
+        )
+        for (_, negated), some in by_column.items()
+    ]
+
+
+def period_condition(period: Period, view: View, said: Said, matches: Sequence[Match]) -> Condition:
+    """Return the condition that a date lies in a period; raise NoConditionError if no column is a date."""
+    if column := date_column(view, said, period, matches):
+        return _in_dates(period, column)
+    years = [one for one in view.columns if set(one.keys) & _YEAR_KEYS]
+    if years and period.first and (period.after is None or period.is_year or period.first.month == 1):
+        column = years[0]
+        if period.is_year:
+            number = "CAST({0} AS INTEGER) = ?" if column.kind == "number" else "substr({0}, 1, 4) = ?"
+            value: object = period.year if column.kind == "number" else str(period.year)
+            return Condition(column, number, (value,), f"is {period.year}")
+        first, last = period.first.year, period.after.year - 1 if period.after else 9999
+        return Condition(column, "CAST({0} AS INTEGER) BETWEEN ? AND ?", (first, last), f"is {period.words}")
+    if years and period.after and not period.first:
+        return Condition(years[0], "CAST({0} AS INTEGER) < ?", (period.after.year,), f"is {period.words}")
+    raise NoConditionError
+
+
+def _in_dates(period: Period, column: ViewColumn) -> Condition:
+    if period.months:
+        marks = ", ".join("?" * len(period.months))
+        return Condition(
+            column,
+            f"substr({{0}}, 6, 2) IN ({marks})",
+            tuple(f"{one:02}" for one in period.months),
+            f"is {period.words}",
+        )
+    parts, parameters = list[str](), list[str]()
+    if period.first:
+        parts.append("{0} >= ?")
+        parameters.append(period.first.isoformat())
+    if period.after:
+        parts.append("{0} < ?")
+        parameters.append(period.after.isoformat())
+    return Condition(column, f"({' AND '.join(parts)})", tuple(parameters), f"is {period.words}")
+
+
+def date_column(
+    view: View, said: Said, period: Period | None = None, matches: Sequence[Match] = ()
+) -> ViewColumn | None:
+    """Return the column of dates that a question means: the one it names, or else the main one."""
+    dates = [one for one in view.columns if one.kind == "date"]
+    if len(dates) <= 1:
+        return next(iter(dates), None)
+    keys = {word.key for word in said.words}
+    own = {column: set(column.keys) & keys - {"date", "dated"} for column in dates}
+    # "When is invoice 7 due?" names the row by a word of one column, and asks for another.
+    special = [column for column in dates if own[column] - view.names - _other_words(view)]
+    if special:
+        return special[0]
+    named = {column for match in matches if match.kind == "column" for column in match.columns if column in dates}
+    if len(named) == 1 and not own[next(iter(named))] <= view.names:
+        return named.pop()
+    for name in _MAIN_DATES:
+        for column in dates:
+            if name in column.keys and _DUE not in column.keys and _PAID not in column.keys:
+                return column
+    return dates[0]
+
+
+def _other_words(view: View) -> set[str]:
+    return {key for column in view.columns if column.kind != "date" for key in column.keys}
+
+
+def comparison_column(
+    one: Comparison, view: View, said: Said, matches: Sequence[Match], measures: Sequence[ViewColumn]
+) -> tuple[ViewColumn, int | None]:
+    """Return the column whose numbers are compared, with the place of the words that name it.
+
+    Raise NoConditionError where none is certain: "more than 5 orders" compares no column.
+    """
+    words = said.words
+    for match in matches:
+        numbers = [column for column in match.columns if column.kind == "number"] if match.kind == "column" else []
+        gap = words[match.start].start - one.end
+        if numbers and 0 <= gap <= 2:  # noqa: PLR2004
+            return numbers[0], match.start
+    after = next((word for word in words if word.start >= one.end), None)
+    apart = after is None or not said.text[one.end : after.start].isspace() or after.key in FILLERS | COUNTED_AFTER
+    if not apart and after is not None and not is_unit_of(after.text, measures):
+        raise NoConditionError  # "more than 5 orders" compares no column
+    before = [
+        (one.start - words[match.end - 1].end, column, match.start)
+        for match in matches
+        if match.kind == "column"
+        for column in match.columns
+        if column.kind == "number"
+    ]
+    near = sorted((gap, at) for at, (gap, _, _) in enumerate(before) if 0 <= gap <= _NEAR)
+    if near:
+        _, column, start = before[near[0][1]]
+        return column, start
+    if len(measures) == 1:
+        return measures[0], None
+    raise NoConditionError
+
+
+COUNTED_AFTER = keys_of("and or each with")
+
+
+def is_unit_of(word: str, columns: Sequence[ViewColumn]) -> bool:
+    """Return whether a word is the unit of one of the columns, or a currency."""
+    units = {one.unit.lower() for one in columns}
+    name = word.lower().rstrip("s")
+    return word.lower() in units or name in units or name in {"eur", "euro", "usd", "dollar", "pound", "gbp", "chf"}
+
+
+def numbers_beside(
+    said: Said, unknown: Sequence[Word], matches: Sequence[Match]
+) -> list[tuple[Word, Match, Condition]]:
+    """Return a condition for each number that stands beside the name of a column of numbers: "a warranty of 24"."""
+    found = list[tuple[Word, Match, Condition]]()
+    for word in unknown:
+        if not word.text.isdigit():
+            continue
+        for match in matches:
+            numbers = [column for column in match.columns if column.kind == "number"] if match.kind == "column" else []
+            last = said.words[match.end - 1]
+            between = said.text[last.end : word.start].strip().lower() if last.end <= word.start else None
+            if numbers and between in {"", "of", "is", "=", "was", "with"}:
+                value = int(word.text)
+                found.append((word, match, Condition(numbers[0], "{0} = ?", (value,), f"is {value}")))
+                break
+    return found
+
+
+def either_of(conditions: Sequence[Condition]) -> list[Condition]:
+    """Join conditions on one column, any of which may hold: two months."""
+    by_column: dict[str, list[Condition]] = {}
+    for one in conditions:
+        by_column.setdefault(one.column.sql, []).append(one)
+    return [
+        some[0]
+        if len(some) == 1
+        else Condition(
+            some[0].column,
+            f"({' OR '.join(one.sql for one in some)})",
+            tuple(value for one in some for value in one.parameters),
+            " or ".join([some[0].words, *(one.words.removeprefix("is ") for one in some[1:])]),
+        )
+        for some in by_column.values()
+    ]
+
+
+def in_order(conditions: Iterator[Condition]) -> tuple[Condition, ...]:
+    """Return conditions without doubles."""
+    return tuple({(one.column.sql, one.sql, one.parameters): one for one in conditions}.values())

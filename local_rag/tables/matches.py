@@ -1,0 +1,280 @@
+"""Find which columns, values and names of a view the words of a question are."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from local_rag.tables.question_words import Said, Word
+from local_rag.tables.relation_set import RelationSet
+from local_rag.tables.views import Values, View, ViewColumn, holds_exactly, values_of
+from local_rag.tables.vocabulary import ALIASES, COUNTED, FILLERS, MONEY_WORDS, SMALL_WORDS, SYNONYMS, keys_of
+from local_rag.text.tokens import key_of_word, word_keys
+
+_LONGEST_SPAN = 8  # words
+_MOST_PARTIAL = 40  # values that a part of their words may name
+_FEWEST_LETTERS = 3  # of a word that may stand for a longer value
+_OPERATION_WORDS = keys_of(
+    "total sum average mean count number max min maximum minimum top difference most least highest lowest amount"
+)
+_FULL_MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
+_MONTH_KEYS = {key_of_word(month): key_of_word(month[:3]) for month in _FULL_MONTHS}
+_MONTH_KEYS |= {short: full for full, short in _MONTH_KEYS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What some words of a question are: a column, values of columns, or a name of the table.
+
+    `columns` are the possible ones, `values` those of each. `strength` is 1 for all words of a name or value.
+    """
+
+    start: int
+    end: int
+    kind: Literal["column", "value", "name"]
+    columns: tuple[ViewColumn, ...] = ()
+    values: tuple[tuple[str, ...], ...] = ()
+    strength: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """The matches of a question in a view, by place, and its words that are none, nor anything else that is known."""
+
+    matches: tuple[Match, ...]
+    unknown: tuple[Word, ...]
+
+
+class Matcher:
+    """Match the words of a question with one view after the other."""
+
+    def __init__(self, said: Said, held: RelationSet) -> None:
+        self._said, self._held = said, held
+        self._taken = [
+            *((one.start, one.end) for one in said.comparisons),
+            *said.operation_spans,
+            *((start, end) for start, end, _, _ in said.superlatives),
+            *said.groups,
+            *said.negations,
+        ]
+
+    def match(self, view: View) -> Matched:
+        """Return what the words are in a view: the longest first, whole values and names before parts of them."""
+        words, covered = self._said.words, [False] * len(self._said.words)
+        matches = list[Match]()
+        indexes = [(column, values_of(column, self._held)) for column in view.columns if column.kind == "text"]
+        for find in (self._exact, self._partial):
+            for length in range(min(_LONGEST_SPAN, len(words)), 0, -1):
+                for start in range(len(words) - length + 1):
+                    span = range(start, start + length)
+                    if any(covered[at] for at in span):
+                        continue
+                    if found := find(view, indexes, words, start, start + length):
+                        matches.append(found)
+                        for at in span:
+                            covered[at] = True
+        unknown = [word for at, word in enumerate(words) if not covered[at] and not self._is_known(word, view)]
+        return Matched(tuple(sorted(matches, key=lambda one: one.start)), tuple(unknown))
+
+    def _is_known(self, word: Word, view: View) -> bool:
+        if any(start <= word.start and word.end <= end for start, end in self._spans()):
+            return True
+        return word.key in FILLERS or word.key in COUNTED or self._is_unit(word, view)
+
+    @staticmethod
+    def _is_unit(word: Word, view: View) -> bool:
+        """Return whether a word is the unit of a column: EUR, euros, hours, kg."""
+        units = {column.unit.lower() for column in view.columns if column.unit}
+        wanted = _UNITS_NAMED.get(word.key, word.text.lower())
+        return wanted in units or any(unit.endswith(wanted) and len(wanted) == len("eur") for unit in units)
+
+    def _spans(self) -> list[tuple[int, int]]:
+        return [*self._taken, *((one.start, one.end) for one in self._said.periods)]
+
+    def _exact(
+        self, view: View, indexes: Sequence[tuple[ViewColumn, Values]], words: Sequence[Word], start: int, end: int
+    ) -> Match | None:
+        keys = tuple(word.key for word in words[start:end])
+        alone = words[start] if end - start == 1 else None
+        columns = tuple(column for column in view.columns if keys in _forms(column))
+        found = [(column, values.whole[keys]) for column, values in indexes if keys in values.whole]
+        if not found and (other := ALIASES.get(keys)):
+            found = [(column, values.whole[other]) for column, values in indexes if other in values.whole]
+        if not found and any(map(str.isdigit, keys[-1])):
+            text = self._said.text[words[start].start : words[end - 1].end]
+            exact = [
+                (column, tuple(holds_exactly(column, text, self._held)))
+                for column, values in indexes
+                if not values.is_complete
+            ]
+            found = [(column, values) for column, values in exact if values]
+        if (
+            alone
+            and found
+            and not self._may_be_value(alone, [value for _, values in found for value in values], bool(columns))
+        ):
+            found = []
+        if any(self._in_range(word) for word in words[start:end]):
+            return None
+        if alone and self._in_period(alone) and not self._is_whole_period(alone):
+            return None
+        if alone and self._in_period(alone):
+            return None if not columns else Match(start, end, "column", columns)
+        if found and not (columns and not self._is_capital(words[start])):
+            return Match(
+                start, end, "value", tuple(column for column, _ in found), tuple(values for _, values in found)
+            )
+        if columns:
+            weak = alone is not None and (alone.key in _OPERATION_WORDS or alone.key in FILLERS)
+            return Match(start, end, "column", columns, strength=0.5 if weak else 1.0)
+        return None
+
+    def _in_period(self, word: Word) -> bool:
+        return any(one.start <= word.start and word.end <= one.end for one in self._said.periods)
+
+    def _is_whole_period(self, word: Word) -> bool:
+        """Return whether a word is all of a time: not the year of a quarter."""
+        inside = [one for one in self._said.periods if one.start <= word.start and word.end <= one.end]
+        return not word.text.isdigit() or any(one.is_year or one.first is None for one in inside)
+
+    def _in_range(self, word: Word) -> bool:
+        return any(
+            one.start <= word.start and word.end <= one.end and " to " in one.words for one in self._said.periods
+        )
+
+    def _is_capital(self, word: Word) -> bool:
+        return word.start > 0 and word.text[:1].isupper()
+
+    def _may_be_value(self, word: Word, values: Sequence[str], is_column: bool) -> bool:
+        """Return whether a word alone means a value: not a common word, unless it is written like the value."""
+        common = word.key in FILLERS or word.key in COUNTED or word.key in _OPERATION_WORDS or word.text.isdigit()
+        if self._in_other(word):
+            return False
+        if word.text.isdigit():
+            return len(word.text) > _FEWEST_LETTERS or (
+                any(value == word.text for value in values) and not self._counts(word)
+            )
+        if (
+            word.text.islower()
+            and (word.key in SYNONYMS or word.key in MONEY_WORDS)
+            and not any(map(str.islower, values))
+        ):
+            return False
+        if (common and (word.key in SMALL_WORDS or word.key not in FILLERS)) or is_column:
+            return any(value == word.text and not value.islower() for value in values) and word.start > 0
+        return True
+
+    def _counts(self, word: Word) -> bool:
+        return bool(re.match(r"\s+[a-z]+s\b", self._said.text[word.end :]))
+
+    def _in_other(self, word: Word) -> bool:
+        return any(start <= word.start and word.end <= end for start, end in self._taken)
+
+    def _partial(  # noqa: PLR0911
+        self, view: View, indexes: Sequence[tuple[ViewColumn, Values]], words: Sequence[Word], start: int, end: int
+    ) -> Match | None:
+        keys = tuple(word.key for word in words[start:end])
+        if any(self._in_other(word) for word in words[start:end]):
+            return None
+        alone = words[start] if end - start == 1 else None
+        if not (alone and self._in_period(alone)) and (found := self._values_with(indexes, words, start, end)):
+            return found
+        if alone and (alone.key in FILLERS or alone.key in COUNTED) and alone.key not in SYNONYMS:
+            named = alone.key in view.names and alone.key not in SMALL_WORDS
+            return Match(start, end, "name", strength=0.8) if named else None
+        if alone and self._in_period(alone):
+            year = alone.text.isdigit() and alone.key in view.names
+            return Match(start, end, "name", strength=0.5) if year else None
+        part = [column for column in view.columns if _is_part(keys, column)]
+        if part and not (alone and alone.key in FILLERS and alone.key in _OPERATION_WORDS):
+            return Match(start, end, "column", tuple(part), strength=0.8)
+        if alone and alone.key in view.names:
+            return Match(start, end, "name")
+        if alone:
+            same = SYNONYMS.get(alone.key, frozenset())
+            like = [column for column in view.columns if same & set(head_of(column.keys))]
+            if like:
+                priced = alone.key in _PRICE and any(set(column.keys) & _PRICE for column in like)
+                strength = 0.6 if priced or alone.key not in FILLERS else 0.4
+                return Match(start, end, "column", tuple(like), strength=strength)
+        return None
+
+    def _values_with(
+        self, indexes: Sequence[tuple[ViewColumn, Values]], words: Sequence[Word], start: int, end: int
+    ) -> Match | None:
+        """Return the values of which the words are a part, one after the other."""
+        some = words[start:end]
+        if all(word.key in FILLERS or word.key in _OPERATION_WORDS for word in some):
+            return None
+        if len(some) == 1 and (len(some[0].text) < _FEWEST_LETTERS or some[0].text.isdigit()):
+            return None
+        keys = [word.key for word in some]
+        columns, found = list[ViewColumn](), list[tuple[str, ...]]()
+        for column, values in indexes:
+            holders = [values.by_word.get(key, frozenset()) for key in keys]
+            both = frozenset.intersection(*holders)
+            inside = sorted(value for value in both if _contains(word_keys(value), keys))
+            if len(some) == 1:
+                inside = [value for value in inside if _has_word(value, some[0].text)]
+            if inside and len(inside) <= _MOST_PARTIAL:
+                columns.append(column)
+                found.append(tuple(inside))
+        return Match(start, end, "value", tuple(columns), tuple(found), strength=0.7) if columns else None
+
+
+def _has_word(value: str, word: str) -> bool:
+    """Return whether a value has a word as it is written, or its plural: "units" is none of "United Kingdom"."""
+    wanted = word.casefold().rstrip("s")
+    return any(one.casefold().rstrip("s") == wanted for one in re.findall(r"[^\W_]+", value))
+
+
+def _contains(whole: Sequence[str], part: Sequence[str]) -> bool:
+    return any(list(whole[at : at + len(part)]) == list(part) for at in range(len(whole) - len(part) + 1))
+
+
+_UNITS_NAMED = {
+    key_of_word(name): unit
+    for name, unit in {
+        "euro": "eur",
+        "dollar": "usd",
+        "pound": "gbp",
+        "hour": "hours",
+        "day": "days",
+        "percent": "%",
+    }.items()
+}
+_UNIT_WORDS = keys_of("eur usd gbp chf in of the per kg hours keur teur months days")
+_PRICE = keys_of("price cost")
+_NAMING = keys_of("name no nr number id code date amount value title")
+
+
+def _bare(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a column's name without those of its unit and small words."""
+    return tuple(key for key in keys if key not in _UNIT_WORDS) or keys
+
+
+def head_of(keys: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the noun of a column's name: "price" of "Unit price (EUR)", "invoice" of "Invoice no."."""
+    named = [key for key in _bare(keys) if key not in _NAMING] or list(keys)
+    return tuple(named[-1:])
+
+
+def _forms(column: ViewColumn) -> set[tuple[str, ...]]:
+    """Return all ways in which a question may name a column in full: a month by its full or its short name."""
+    forms = {column.keys, _bare(column.keys)} - {()}
+    for form in list(forms):
+        if any(key in _MONTH_KEYS for key in form):
+            forms.add(tuple(_MONTH_KEYS.get(key, key) for key in form))
+        if len(form) == 2 and form[1] in {"no", "nr", "id", "num"}:  # noqa: PLR2004
+            forms |= {(form[0], "number"), (form[0], "no"), (form[0], "id")}
+    return forms
+
+
+def _is_part(keys: tuple[str, ...], column: ViewColumn) -> bool:
+    """Return whether words are some of those of a column's name, at its beginning or end."""
+    bare = _bare(column.keys)
+    if len(keys) >= len(bare):
+        return False
+    if all(key in FILLERS or key in COUNTED or key.isdigit() for key in keys):
+        return False
+    return bare[-len(keys) :] == keys or (bare[: len(keys)] == keys and set(bare[len(keys) :]) <= _NAMING)

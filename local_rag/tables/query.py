@@ -1,0 +1,137 @@
+"""A query of a view, chosen from closed lists: its SQL, which code builds, and its meaning in one line of words."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from local_rag.tables.views import View, ViewColumn
+
+Operation = Literal["count", "distinct", "sum", "mean", "min", "max", "list", "cell", "top"]
+Part = Literal["", "month", "quarter", "year"]
+Direction = Literal["", "max", "min"]
+_OPERATION_WORDS = {"sum": "sum", "mean": "average", "min": "lowest", "max": "highest"}
+_PARTS = {
+    "month": "substr({0}, 1, 7)",
+    "year": "substr({0}, 1, 4)",
+    "quarter": "substr({0}, 1, 4) || ' Q' || ((CAST(substr({0}, 6, 2) AS INTEGER) + 2) / 3)",
+}
+_MOST_NAMED = 6  # values that a line of words names
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on a column: SQL in which `{0}` is the column, its parameters, and its words behind the column."""
+
+    column: ViewColumn
+    sql: str
+    parameters: tuple[object, ...]
+    words: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What is asked of a view.
+
+    `measure` is the column that is computed or compared, `shown` the one whose values are asked for, and `group` the
+    one whose values are asked for one by one, or a `part` of its dates. `direction` and `limit` choose the highest or
+    lowest.
+    """
+
+    view: View
+    operation: Operation
+    measure: ViewColumn | None = None
+    shown: ViewColumn | None = None
+    conditions: tuple[Condition, ...] = ()
+    group: ViewColumn | None = None
+    part: Part = ""
+    direction: Direction = ""
+    limit: int = 0
+
+    @property
+    def unit(self) -> str:
+        """Return the unit of its value."""
+        if self.operation in {"count", "distinct"} or self.measure is None:
+            return ""
+        return self.measure.unit
+
+
+def number_sql(column: ViewColumn) -> str:
+    """Return the SQL of a column's numbers, NULL where a cell holds none."""
+    return f"CASE WHEN typeof({column.sql}) IN ('integer', 'real') THEN {column.sql} END"
+
+
+def value_sql(query: Query) -> str:
+    """Return the SQL of the value of a group or of all rows."""
+    column = query.measure or query.shown
+    if query.operation == "count" or column is None:
+        return "count(*)"
+    if query.operation == "distinct":
+        return f"count(DISTINCT {column.sql})"
+    value = number_sql(column) if column.kind == "number" else column.sql
+    name = {"sum": "sum", "mean": "avg", "min": "min", "max": "max"}[query.operation]
+    return f"{name}({value})"
+
+
+def where(query: Query) -> tuple[str, tuple[object, ...]]:
+    """Return the conditions of a query in SQL, with their parameters."""
+    if not query.conditions:
+        return "", ()
+    parts = [one.sql.format(one.column.sql) for one in query.conditions]
+    return f" WHERE {' AND '.join(parts)}", tuple(value for one in query.conditions for value in one.parameters)
+
+
+def select(query: Query, columns: str, more: str = "") -> str:
+    """Return one SELECT of a query's rows."""
+    head, _, source = query.view.source.rpartition("|")
+    return f"{head}SELECT {columns} FROM {source}{where(query)[0]}{more}"  # noqa: S608
+
+
+def group_sql(query: Query) -> str:
+    """Return the SQL by which rows are grouped."""
+    assert query.group is not None
+    return _PARTS[query.part].format(query.group.sql) if query.part else query.group.sql
+
+
+def in_words(query: Query, rows: int) -> str:
+    """Say in one line what was computed over how many rows: names and values stand between asterisks."""
+    counted = f"{rows:,} {'row' if rows == 1 else 'rows'}"
+    column = query.measure or query.shown
+    name = f"*{column.name}*" if column else ""
+    if query.operation == "count":
+        said = f"number of rows ({counted})" if not query.group else f"number of rows, of {counted}"
+    elif query.operation == "distinct":
+        said = f"number of different values of {name} in {counted}"
+    elif query.operation in {"list", "cell"}:
+        shown = query.shown or query.measure
+        what = "different values of" if query.operation == "list" else "value of"
+        said = f"{what} *{shown.name if shown else ''}* in {counted}"
+    elif query.operation == "top":
+        first = "highest" if query.direction == "max" else "lowest"
+        said = f"rows with the {first} {name} of {counted}"
+    else:
+        said = f"{_OPERATION_WORDS[query.operation]} of {name} over {counted}"
+    if query.group:
+        by = f"{query.part} of *{query.group.name}*" if query.part else f"*{query.group.name}*"
+        said += f", for each {by}"
+        if query.direction:
+            said += f", {'highest' if query.direction == 'max' else 'lowest'} first"
+    if query.conditions:
+        said += f" where {' and '.join(condition_words(one) for one in query.conditions)}"
+    return said
+
+
+def condition_words(one: Condition) -> str:
+    """Say a condition in words."""
+    return f"*{one.column.name}* {one.words}"
+
+
+def is_one_of(column: ViewColumn, values: tuple[str, ...], *, negated: bool = False) -> Condition:
+    """Return the condition that a column has one of some values, or none of them."""
+    marks = ", ".join("?" * len(values))
+    named = [f"*{value}*" for value in values[:_MOST_NAMED]]
+    if len(values) > _MOST_NAMED:
+        named.append(f"{len(values) - _MOST_NAMED} others")
+    words = " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    if negated:
+        return Condition(column, f"({{0}} IS NULL OR {{0}} NOT IN ({marks}))", values, f"is not {words}", values)
+    return Condition(column, f"{{0}} IN ({marks})", values, f"is {words}", values)

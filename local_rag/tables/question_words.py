@@ -1,0 +1,273 @@
+"""Read what a question says whatever it is asked of: its words, times, comparisons, and the operation it names."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from local_rag.tables.periods import Period, find_periods
+from local_rag.tables.vocabulary import FOR_TEXT, NOT_COMPUTED, SUPERLATIVES
+from local_rag.text.number_words import find_word_numbers
+from local_rag.text.tokens import key_of_word
+
+LONGEST = 400  # characters of a question that is read
+Focus = Literal["how many", "how much", "which", "what", "who", "when", "list", "where", ""]
+_WORD = re.compile(r"[^\W_]+")
+_POSSESSIVE = re.compile(r"(?<=[^\W\d_])['\u2019]s\b")
+_NUMBER = (
+    r"(?:(?:US\$|[€$£¥]|\b[A-Z]{3}\b)\s?)?(?P<number>\d[\d,.' ]{0,20}\d|\d)\s?(?P<scale>k\b|thousand|million|m\b|bn\b)?"
+)
+_COMPARISON = re.compile(
+    r"\b(?:(?P<more>more|greater|higher|larger|bigger|longer|older|later) than(?! or)|(?P<over>over|above"
+    r"|exceed(?:s|ing|ed)?|exceeds)"
+    r"|(?P<less>less|fewer|lower|smaller|shorter|cheaper|younger) than(?! or)|(?P<under>under|below)"
+    r"|(?P<least>at least|no less than|not less than|a minimum of|minimum of)"
+    r"|(?P<most>at most|no more than|not more than|up to|a maximum of|maximum of)"
+    r"|(?P<exactly>exactly|equal to|equals)|(?P<between>between))\s+(?:an?\s+|the\s+)?"
+    + _NUMBER
+    + r"(?:(?P<joint>\s*(?:[A-Z]{3}|[€$£¥%])?\s+(?:and|to)\s+)"
+    + r"(?:(?:US\$|[€$£¥]|\b[A-Z]{3}\b)\s?)?(?P<second>\d[\d,.' ]{0,20}\d|\d))?"
+    r"(?P<onward>\s+or\s+(?:more|less|fewer|above|below|higher|lower))?",
+    re.IGNORECASE,
+)
+_OR_MORE = re.compile(
+    rf"{_NUMBER}(?P<unit>\s+\w+)?\s+(?:or|and)\s+(?P<way>more|less|fewer|above|below|higher|lower|over|under)\b",
+    re.IGNORECASE,
+)
+_SIGN = re.compile(rf"(?P<sign>>=|<=|>|<|=)\s*{_NUMBER}")
+_MEAN = re.compile(r"\b(?:average|avg|mean|on average|typical(?:ly)?)\b", re.IGNORECASE)
+_SUM = re.compile(
+    r"\b(?:totals?|sum(?:med)?|altogether|in all|combined|overall|add(?:ed|s)? up|add up|cumulat\w+"
+    r"|together|sum up)\b",
+    re.IGNORECASE,
+)
+_NUMBER_OF = r"(?:(?<=^)|(?<=the )|(?<=total )|(?<=what ))number of"
+_COUNT = re.compile(rf"\b(?:how many|{_NUMBER_OF}|count(?: of)?|how often|no\. of)\b", re.IGNORECASE)
+_DISTINCT = re.compile(r"\b(?:different|distinct|unique|separate|various)\b", re.IGNORECASE)
+_DIFFERENCE = re.compile(
+    r"\bdifference\b|\bdiffer\b|\bhow (?:much|many) (?:\w+ ){0,4}?(?:more|less|fewer|higher|lower|larger"
+    r"|smaller|bigger|longer|cheaper|costlier"
+    r"|dearer|older)\b(?! than \d)|\bby how (?:much|many)\b|\b(?:change|increase|decrease|rise|drop|grow"
+    r"|growth|fell|rose|grew) (?:\w+ ){0,3}?(?:from|between)\b"
+    r"|\bcompared? (?:to|with)\b|\bversus\b|\bvs\b",
+    re.IGNORECASE,
+)
+_GROUP = re.compile(
+    r"\b(?:per|for each|for every|by each|each|every|by|broken down by|split by|grouped by|group by)\s+(?:the\s+)?",
+    re.IGNORECASE,
+)
+_TOP = re.compile(
+    r"\b(?:top|first|best|bottom)\s+(?P<after>\d{1,3}|two|three|four|five|six|seven|eight|nine|ten)\b"
+    r"|\b(?P<before>\d{1,3}|two|three|four|five|six|seven|eight|nine|ten)\s+(?=(?:most|least|highest"
+    r"|largest|biggest|greatest|lowest"
+    r"|smallest|cheapest|fewest|longest|shortest|latest|newest|earliest|oldest|best|top|heaviest|lightest)\b)",
+    re.IGNORECASE,
+)
+_FOCUS = re.compile(
+    rf"\b(?:(?P<many>how many|{_NUMBER_OF}|how often|count(?: of| the| all)?\b)|(?P<much>how much)"
+    r"|(?P<which>which|whose)|(?P<what>what(?:'s| is| are| was| were)?)"
+    r"|(?P<who>who(?:m)?)|(?P<when>when|on (?:what|which) (?:date|day))|(?P<where>where)|(?P<list>list"
+    r"|show|name|give|enumerate|display))\b",
+    re.IGNORECASE,
+)
+_NEGATION = re.compile(
+    r"\b(?:not|isn't|aren't|wasn't|weren't|haven't|hasn't|don't|didn't|doesn't|except(?: for)?|excluding"
+    r"|other than|apart from|without|besides"
+    r"|never|no longer|are not|is not)\b",
+    re.IGNORECASE,
+)
+_NOT_COMPUTED = re.compile(rf"\b(?:{NOT_COMPUTED})\b", re.IGNORECASE)
+_FOR_TEXT = re.compile(rf"\b(?:{FOR_TEXT})\b", re.IGNORECASE)
+_SUPERLATIVE = re.compile(
+    r"\b(?:" + "|".join(sorted(map(re.escape, SUPERLATIVES), key=len, reverse=True)) + r")\b", re.IGNORECASE
+)
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_MONEY = re.compile(r"[€$£]|\b(?:EUR|USD|GBP|CHF|eur|euros?)\b")
+_SCALES = {"k": 1000, "thousand": 1000, "m": 10**6, "million": 10**6, "bn": 10**9}
+_SMALL = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a question, as it is written, as it is compared, and its place."""
+
+    text: str
+    key: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A comparison with one or two numbers: SQL in which {0} is the column, its words, and its place."""
+
+    start: int
+    end: int
+    sql: str
+    numbers: tuple[float, ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a question says before it is known what it is asked of; the places are in its text."""
+
+    text: str
+    words: tuple[Word, ...]
+    periods: tuple[Period, ...]
+    comparisons: tuple[Comparison, ...]
+    focus: Focus
+    focus_end: int
+    superlatives: tuple[tuple[int, int, str, str], ...]
+    groups: tuple[tuple[int, int], ...]
+    negations: tuple[tuple[int, int], ...]
+    operations: frozenset[str]
+    operation_spans: tuple[tuple[int, int], ...]
+    limit: int
+    not_said: str
+
+    @property
+    def computes(self) -> bool:
+        """Return whether it asks for something that must be computed over rows."""
+        return bool(self.operations) or bool(self.superlatives) or self.focus == "how many"
+
+
+def read_words(question: str) -> Said | None:
+    """Read a question; None if it is too long, has no words, or asks for a text."""
+    text = " ".join(question[: LONGEST + 1].split()).rstrip("?!. ")
+    if not text or len(text) > LONGEST or _FOR_TEXT.search(text):
+        return None
+    bare = _POSSESSIVE.sub(lambda found: " " * len(found[0]), text)
+    words = tuple(Word(one[0], key_of_word(one[0]), one.start(), one.end()) for one in _WORD.finditer(bare))
+    comparisons = tuple(_comparisons(text))
+    taken = [(one.start, one.end) for one in comparisons]
+    periods = tuple(
+        one
+        for one in find_periods(text, apart=bool(_DIFFERENCE.search(text)))
+        if not _within(one.start, one.end, taken)
+    )
+    focus, focus_end = _focus(text)
+    superlatives = tuple(
+        (one.start(), one.end(), *SUPERLATIVES[one[0].lower()])
+        for one in _SUPERLATIVE.finditer(text)
+        if not _within(one.start(), one.end(), [*taken, *((two.start, two.end) for two in periods)])
+        and not re.match(r"\s+(?:name|names|quarter|half)\b", text[one.end() :], re.IGNORECASE)
+    )
+    operations, spans = set[str](), list[tuple[int, int]]()
+    for name, pattern in (
+        ("mean", _MEAN),
+        ("sum", _SUM),
+        ("count", _COUNT),
+        ("distinct", _DISTINCT),
+        ("difference", _DIFFERENCE),
+    ):
+        for match in pattern.finditer(text):
+            operations.add(name)
+            spans.append(match.span())
+    top = _TOP.search(text)
+    limit = _count_of(top["after"] or top["before"]) if top else 0
+    if top:
+        spans.append(top.span())
+    unsaid = _NOT_COMPUTED.search(text)
+    return Said(
+        text, words, periods, comparisons, focus, focus_end, superlatives,
+        tuple(one.span() for one in _GROUP.finditer(text)),
+        tuple(one.span() for one in _NEGATION.finditer(text)),
+        frozenset(operations), tuple(spans), limit, unsaid[0] if unsaid else "",
+    )  # fmt: skip
+
+
+def _focus(text: str) -> tuple[Focus, int]:
+    match = _FOCUS.search(text)
+    if not match:
+        return "", 0
+    name = match.lastgroup or ""
+    focus: dict[str, Focus] = {
+        "many": "how many",
+        "much": "how much",
+        "which": "which",
+        "what": "what",
+        "who": "who",
+        "when": "when",
+        "where": "where",
+        "list": "list",
+    }
+    if name == "what" and re.match(
+        r"\s*(?:'s|is|are|was|were)?\s*(?:the\s+)?number of\b", text[match.end() :], re.IGNORECASE
+    ):
+        end = re.search(r"number of", text[match.end() :], re.IGNORECASE)
+        return "how many", match.end() + (end.end() if end else 0)
+    if (
+        name == "what"
+        and match.end() - match.start() == len("what")
+        and not re.match(r"\s+(?:is|are|was|were|does|did|do|has|had)\b", text[match.end() :])
+    ):
+        return "which", match.end()  # what products
+    return focus[name], match.end()
+
+
+def _within(start: int, end: int, spans: list[tuple[int, int]]) -> bool:
+    return any(start < other_end and other < end for other, other_end in spans)
+
+
+def _count_of(word: str) -> int:
+    return _SMALL.get(word.lower()) or int(word)
+
+
+def _comparisons(text: str) -> Iterator[Comparison]:
+    taken = list[tuple[int, int]]()
+    for match in _COMPARISON.finditer(text):
+        number, second = _value(match["number"], match["scale"]), match["second"]
+        around = text[match.start() : match.end() + len(" EUR")]
+        years = bool(_YEAR.fullmatch(match["number"])) and match["scale"] is None and not _MONEY.search(around)
+        if match["between"]:
+            if second is None or years:
+                continue
+            taken.append(match.span())
+            yield Comparison(
+                *match.span(),
+                "{0} BETWEEN ? AND ?",
+                (number, _value(second, None)),
+                f"is between {number:,.6g} and {_value(second, None):,.6g}",
+            )
+            continue
+        if match["over"] and years and re.fullmatch("over", match["over"], re.IGNORECASE):
+            continue
+        end = match.start("joint") if match["joint"] else match.end()
+        way = next(name for name in ("more", "over", "less", "under", "least", "most", "exactly") if match[name])
+        sign = {"more": ">", "over": ">", "less": "<", "under": "<", "least": ">=", "most": "<=", "exactly": "="}[way]
+        taken.append((match.start(), end))
+        yield _compare(match.start(), end, sign, number)
+    for match in _OR_MORE.finditer(text):
+        if not _within(*match.span(), taken):
+            sign = ">=" if match["way"].lower() in {"more", "above", "higher", "over"} else "<="
+            end = match.end("scale") if match["scale"] else match.end("number")
+            taken.append(match.span())
+            yield _compare(
+                match.start(), end if match["unit"] else match.end(), sign, _value(match["number"], match["scale"])
+            )
+    for match in _SIGN.finditer(text):
+        yield _compare(*match.span(), match["sign"], _value(match["number"], match["scale"]))
+
+
+def _compare(start: int, end: int, sign: str, number: float) -> Comparison:
+    said = {">": "is more than", "<": "is less than", ">=": "is at least", "<=": "is at most", "=": "is"}[sign]
+    return Comparison(start, end, f"{{0}} {sign} ?", (number,), f"{said} {number:,.10g}")
+
+
+def _value(digits: str, scale: str | None) -> float:
+    text = re.sub(r"[' ]", "", digits)
+    if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", text):
+        text = text.replace(",", "")
+    else:
+        text = (
+            text.replace(".", "").replace(",", ".")
+            if re.fullmatch(r"[\d.]+,\d{1,2}", text)
+            else re.sub(r"[.,]", "", text)
+        )
+    return float(text) * _SCALES.get((scale or "").lower(), 1)
+
+
+def numbers_in_words(text: str) -> list[tuple[int, int, float]]:
+    """Return the numbers that a text writes in words, with their places."""
+    return [(one.start, one.end, float(one.value)) for one in find_word_numbers(text)]

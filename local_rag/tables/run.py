@@ -1,0 +1,317 @@
+"""Run a chosen query: its value with the unit, in words, with the rows that it stands on and what is missing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from local_rag.records import MOST_TABLE_ROWS, TableAnswer, TableSource, TableValue
+from local_rag.tables.choose import Reading, is_money
+from local_rag.tables.query import Condition, Query, group_sql, in_words, number_sql, select, value_sql, where
+from local_rag.tables.relation_set import RelationSet
+from local_rag.tables.views import ViewColumn
+from local_rag.text.cell_values import CURRENCY_CODES
+
+Number = int | float
+_MOST_VALUES = 200  # of a list or of groups
+_EXTREMES = {"max": "highest", "min": "lowest"}
+_MOST_OF_CELL = 20  # different values that a look-up may find
+
+
+class NoRowsError(Exception):
+    """No row answers; the message says why, and `is_certain` that the row is there and lacks the value."""
+
+    def __init__(self, message: str, *, is_certain: bool = False) -> None:
+        super().__init__(message)
+        self.is_certain = is_certain
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    rows: int
+    valued: int
+
+
+def run(reading: Reading, held: RelationSet) -> TableAnswer:
+    """Return what a reading computes; raise NoRowsError if no row has it."""
+    query = reading.query
+    if reading.minus is None:
+        return _of_one(query, held)
+    one, other = _of_one(query, held), _of_one(reading.minus, held)
+    if not isinstance(one.value, int | float) or not isinstance(other.value, int | float):
+        raise NoRowsError("There is nothing to subtract.")
+    difference = one.value - other.value
+    value = _rounded(abs(difference) if reading.absolute else difference)
+    labels = _difference_labels(query, reading.minus)
+    values = tuple(TableValue(label, part.value, part.unit) for label, part in zip(labels, (one, other), strict=True))
+    rows = (
+        (*one.rows, *(row for row in other.rows if row not in set(one.rows))) if query.operation != "cell" else one.rows
+    )
+    return replace(
+        one,
+        value=value,
+        said=f"difference: {one.said}; and {other.said}",
+        values=values,
+        rows=rows[:MOST_TABLE_ROWS],
+        count=len(rows) if len(rows) < MOST_TABLE_ROWS else one.count + other.count,
+        sql=f"SELECT ({one.sql}) - ({other.sql})",
+        notes=tuple(dict.fromkeys((*one.notes, *other.notes))),
+    )
+
+
+def _difference_labels(one: Query, other: Query) -> tuple[str, str]:
+    if one.operation != other.operation:
+        return _EXTREMES[one.operation], _EXTREMES[other.operation]
+    if one.measure != other.measure and one.measure and other.measure:
+        return one.measure.name, other.measure.name
+    mine = [condition for condition in one.conditions if condition not in other.conditions]
+    others = [condition for condition in other.conditions if condition not in one.conditions]
+    return _label_of(mine), _label_of(others)
+
+
+def _label_of(conditions: Sequence[Condition]) -> str:
+    return ", ".join(", ".join(one.values) or one.words.removeprefix("is ") for one in conditions)
+
+
+def _of_one(query: Query, held: RelationSet) -> TableAnswer:
+    held.hold([one.table for one in query.view.relations])
+    counts = _count(query, held)
+    if not counts.rows:
+        _explain_no_rows(query, held)
+    if query.operation in {"list", "cell"}:
+        answer = _listed(query, held, counts)
+    elif query.operation == "top":
+        answer = _top(query, held)
+    elif query.group is not None:
+        answer = _grouped(query, held)
+    else:
+        answer = _scalar(query, held, counts)
+    rows = _rows(query, held)
+    sources = tuple(_sources(query, rows[1]))
+    answer = replace(answer, columns=tuple(one.name for one in query.view.columns), rows=rows[0], sources=sources)
+    answer = replace(answer, rows_sql=_said_sql(query, ", ".join(one.sql for one in query.view.columns)))
+    return replace(
+        answer, count=counts.rows, said=in_words(query, counts.rows), notes=(*answer.notes, *_missing(query, counts))
+    )
+
+
+def _count(query: Query, held: RelationSet) -> _Counts:
+    column = query.measure if query.operation not in {"count", "distinct"} else None
+    valued = "count(*)" if column is None else f"count({number_sql(column) if column.kind == 'number' else column.sql})"
+    [(rows, with_value)] = held.select(select(query, f"count(*), {valued}"), where(query)[1]).rows
+    return _Counts(rows, with_value)
+
+
+def _explain_no_rows(query: Query, held: RelationSet) -> None:
+    """Raise NoRowsError, unless rows are counted where there could be some."""
+    dates = [one for one in query.conditions if one.column.kind == "date"]
+    for one in dates:
+        alone = replace(query, conditions=(one,), group=None)
+        if not _count(replace(alone, operation="count"), held).rows:
+            edges = replace(query, conditions=(), group=None)
+            [(first, last)] = held.select(select(edges, f"min({one.column.sql}), max({one.column.sql})")).rows
+            raise NoRowsError(
+                f"No row of {query.view.label} has a *{one.column.name}* {one.words.removeprefix('is ')}: "
+                f"they are from {first} to {last}."
+            )
+    for one in query.conditions:
+        alone = replace(query, conditions=(one,), group=None, operation="count")
+        if one.column.kind == "number" and not one.values and _is_year(one) and not _count(alone, held).rows:
+            raise NoRowsError(f"No row of {query.view.label} has *{one.column.name}* {one.words.removeprefix('is ')}.")
+    if query.operation != "count":
+        raise NoRowsError(f"No row of {query.view.label} has all of that: {in_words(query, 0)}.")
+
+
+def _is_year(condition: Condition) -> bool:
+    return "year" in condition.column.keys
+
+
+def _scalar(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
+    if query.operation not in {"count", "distinct"} and not counts.valued and query.measure:
+        raise NoRowsError(f"None of these rows has a value in *{query.measure.name}*{_formulas(query.measure)}.")
+    if units := _units(query):
+        by_unit = _by_unit(query, units, held)
+        if len(by_unit) > 1:
+            note = "The rows have different units, which are not added together."
+            return TableAnswer(
+                None,
+                "",
+                "",
+                by_unit,
+                sql=_said_sql(query, f"{units}, {value_sql(query)}", f" GROUP BY {units}"),
+                notes=(note,),
+            )
+        if by_unit:
+            return TableAnswer(by_unit[0].value, by_unit[0].unit, "", sql=_said_sql(query, value_sql(query)))
+    [(value,)] = held.select(select(query, value_sql(query)), where(query)[1]).rows
+    return TableAnswer(_rounded(value), query.unit, "", sql=_said_sql(query, value_sql(query)))
+
+
+def _units(query: Query) -> str:
+    """Return the SQL of the units of the measure's cells, if they may differ: its own, or a column of currencies."""
+    if query.measure is None or query.operation in {"count", "distinct"}:
+        return ""
+    if query.measure.units:
+        return query.measure.units
+    if query.measure.unit and query.measure.unit[-3:] in CURRENCY_CODES:
+        return ""
+    if is_money(query.measure) or set(query.measure.keys) & {"total", "net", "gross"}:
+        return next((one.sql for one in query.view.columns if one.kind == "text" and one.keys == ("currenc",)), "")
+    return ""
+
+
+def _by_unit(query: Query, units: str, held: RelationSet) -> tuple[TableValue, ...]:
+    assert query.measure is not None
+    found = held.select(
+        select(query, f"{units}, {value_sql(query)}, count({number_sql(query.measure)})", f" GROUP BY {units}"),
+        where(query)[1],
+    )
+    return tuple(
+        TableValue(str(unit or "without unit"), _rounded(value), str(unit or ""))
+        for unit, value, count in found.rows
+        if count
+    )
+
+
+def _grouped(query: Query, held: RelationSet) -> TableAnswer:
+    group, value = group_sql(query), value_sql(query)
+    if (units := _units(query)) and len(_by_unit(query, units, held)) > 1:
+        raise NoRowsError("The rows have different units, so they cannot be compared by group.")
+    order = f" ORDER BY 2 {'DESC' if query.direction == 'max' else 'ASC'}, 1" if query.direction else " ORDER BY 1"
+    missing = (
+        f" GROUP BY 1 HAVING {'count(*)' if not query.measure else value} IS NOT NULL AND {group} IS NOT NULL{order}"
+    )
+    rows = held.select(select(query, f"{group}, {value}", missing), where(query)[1], most=_MOST_VALUES).rows
+    if not rows:
+        raise NoRowsError("No group has a value.")
+    kept = _first(rows, query.limit) if query.direction else rows
+    values = tuple(TableValue(str(label), _rounded(number), query.unit) for label, number in kept)
+    sql = _said_sql(query, f"{group}, {value}", missing + (f" LIMIT {len(kept)}" if query.direction else ""))
+    notes = ("Several are equal.",) if query.direction and len(kept) > query.limit else ()
+    if query.direction and query.limit == 1 and len(kept) == 1:
+        return TableAnswer(values[0].label, "", "", values, sql=sql)
+    return TableAnswer(None, "", "", values, sql=sql, notes=notes)
+
+
+def _first(rows: Sequence[tuple[object, ...]], limit: int) -> list[tuple[object, ...]]:
+    """Return the first rows, and those that are equal to the last of them."""
+    return [row for at, row in enumerate(rows) if at < limit or row[-1] == rows[limit - 1][-1]]
+
+
+def _top(query: Query, held: RelationSet) -> TableAnswer:
+    assert query.measure is not None
+    column = query.measure
+    value = number_sql(column) if column.kind == "number" else column.sql
+    shown = (query.shown or column).sql
+    if (units := _units(query)) and len(_by_unit(replace(query, operation="max"), units, held)) > 1:
+        raise NoRowsError("The rows have different units, so they cannot be compared.")
+    condition = f"{value} IS NOT NULL"
+    head = select(query, f"{shown}, {value}")
+    head += f"{' AND ' if query.conditions else ' WHERE '}{condition}"
+    order = f" ORDER BY 2 {'DESC' if query.direction == 'max' else 'ASC'}"
+    rows = held.select(head + order, where(query)[1], most=_MOST_VALUES).rows
+    if not rows:
+        raise NoRowsError(f"No row has a value in *{column.name}*.")
+    kept = _first(rows, query.limit or 1)
+    values = tuple(TableValue(str(label), _rounded(number), column.unit) for label, number in kept)
+    sql = _bound(head + order + f" LIMIT {len(kept)}", where(query)[1])
+    one = len(kept) == 1 and (query.limit or 1) == 1
+    notes = ("Several are equal.",) if len(kept) > (query.limit or 1) else ()
+    return TableAnswer(values[0].label if one else None, "", "", values, sql=sql, notes=notes)
+
+
+def _listed(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
+    column = query.shown or query.measure
+    assert column is not None
+    statement = select(query, f"DISTINCT {column.sql}", " ORDER BY 1" if query.operation == "list" else "")
+    values = held.select(statement, where(query)[1], most=_MOST_VALUES)
+    found = [row[0] for row in values.rows if row[0] is not None]
+    if not found:
+        raise NoRowsError(
+            f"{'The row has' if counts.rows == 1 else 'The rows have'} no value in *{column.name}*{_formulas(column)}.",
+            is_certain=query.operation == "cell",
+        )
+    unit = column.unit if column.kind == "number" else ""
+    sql = _said_sql(query, f"DISTINCT {column.sql}")
+    if query.operation == "cell":
+        if len(found) > _MOST_OF_CELL or (len(found) > 1 and column.kind == "number"):
+            raise NoRowsError("Many rows have such a value.")
+        if len(found) == 1:
+            return TableAnswer(found[0], unit, "", sql=sql)
+    notes = () if values.is_complete else (f"Only the first {_MOST_VALUES} are listed.",)
+    listed = tuple(TableValue(str(value), value, unit) for value in found)
+    return TableAnswer(
+        found[0] if len(found) == 1 else None, unit if len(found) == 1 else "", "", listed, sql=sql, notes=notes
+    )
+
+
+def _missing(query: Query, counts: _Counts) -> Iterator[str]:
+    column = query.measure
+    if column is None or query.operation in {"count", "distinct", "cell", "list"}:
+        return
+    if lacking := counts.rows - counts.valued:
+        rows = "1 of these rows has" if lacking == 1 else f"{lacking:,} of these rows have"
+        yield f"{rows} no value in *{column.name}* and {'is' if lacking == 1 else 'are'} left out{_formulas(column)}."
+    if totals := sum(one.stored.totals for one in query.view.relations[:1]):
+        yield f"{totals} {'row' if totals == 1 else 'rows'} of totals {'is' if totals == 1 else 'are'} left out."
+
+
+def _formulas(column: ViewColumn) -> str:
+    if not column.uncomputed:
+        return ""
+    many = "1 formula there has" if column.uncomputed == 1 else f"{column.uncomputed} formulas there have"
+    return f" ({many} no stored value; open the file in a spreadsheet program and save it)"
+
+
+def _rows(query: Query, held: RelationSet) -> tuple[tuple[tuple[str | Number | None, ...], ...], dict[int, int]]:
+    """Return the rows that an answer stands on, and the number of the first one in each relation."""
+    view = query.view
+    columns = ", ".join(one.sql for one in view.columns)
+    order = f" ORDER BY {view.part}, {view.row}" if view.kind == "union" else f" ORDER BY {view.row}"
+    if query.operation == "top" and query.measure:
+        value = number_sql(query.measure) if query.measure.kind == "number" else query.measure.sql
+        order = f" ORDER BY {value} IS NULL, {value} {'DESC' if query.direction == 'max' else 'ASC'}"
+    elif query.operation in {"max", "min"} and query.measure:
+        value = number_sql(query.measure) if query.measure.kind == "number" else query.measure.sql
+        order = f" ORDER BY {value} IS NULL, {value} {'DESC' if query.operation == 'max' else 'ASC'}"
+    statement = select(query, f"{view.part}, {view.row}, {columns}", order)
+    found = held.select(statement, where(query)[1], most=MOST_TABLE_ROWS).rows
+    return tuple(tuple(row[2:]) for row in found), {row[0]: row[1] for row in reversed(found)}
+
+
+def _sources(query: Query, parts: dict[int, int]) -> Iterator[TableSource]:
+    view = query.view
+    for at, one in enumerate(view.relations):
+        if view.kind != "union" or at in parts or not parts:
+            stored, first = one.stored, parts.get(at, 0) if view.kind == "union" or not at else 0
+            yield TableSource(
+                stored.path, stored.title, one.table, stored.document_id, first, stored.sheet, stored.cells, stored.page
+            )
+
+
+def _rounded(value: object) -> Number | str | None:
+    """Return a number without the noise of binary fractions."""
+    if isinstance(value, float):
+        value = round(value, 6)
+        return int(value) if value.is_integer() and abs(value) < 2**53 else value
+    return value if isinstance(value, int | str) or value is None else str(value)
+
+
+def _said_sql(query: Query, columns: str, more: str = "") -> str:
+    return _bound(select(query, columns, more), where(query)[1])
+
+
+def _bound(statement: str, parameters: Sequence[object]) -> str:
+    """Return a statement with its parameters written into it, to be shown and asked again."""
+    parts = statement.split("?")
+    if len(parts) != len(parameters) + 1:
+        return statement
+    written = [parts[0]]
+    for value, part in zip(parameters, parts[1:], strict=True):
+        text = (
+            "'" + value.replace("'", "''") + "'"
+            if isinstance(value, str)
+            else f"{value:g}"
+            if isinstance(value, float)
+            else str(value)
+        )
+        written += [text, part]
+    return "".join(written)

@@ -1,0 +1,119 @@
+"""The closed lists of ordinary words by which a question is read: operations, times, what columns are called."""
+
+from local_rag.text.tokens import key_of_word
+
+
+def keys_of(words: str) -> frozenset[str]:
+    """Return words in the form in which they are compared."""
+    return frozenset(map(key_of_word, words.split()))
+
+
+# Words that mean the same in the names of columns and in questions.
+_SYNONYMS = """price cost rate fee charge; amount value worth sum net; revenue turnover sales income net amount;
+    spend spent spending expense expenses expenditure cost paid net amount; customer client buyer;
+    supplier vendor provider; employee person people staff worker colleague consultant member name headcount everyone;
+    department team division dept; quantity qty units pieces unit; product item article goods; country nation land;
+    city town location place office site; hours hour time; category type kind class; status state;
+    salary pay wage wages earnings compensation earn; stock inventory; invoice bill; task activity; project job;
+    budget planned plan; actual spent; manager boss head lead supervisor; phone telephone; email mail;
+    region area territory; start begin began join joined hired since; end finish expire expiry expiration;
+    due deadline; location address"""
+_GROUPS = [keys_of(group) for group in _SYNONYMS.split(";")]
+SYNONYMS: dict[str, frozenset[str]] = {
+    word: frozenset().union(*(group for group in _GROUPS if word in group)) for group in _GROUPS for word in group
+}
+
+# Verbs that tell which column is measured where none is named.
+MONEY_WORDS = keys_of(
+    """spend spent spending cost costs pay paid earn earned earns charge charged worth revenue turnover money bill
+    billed invoiced price expensive cheap amount sales sell sold value income expense expenses budget salary order"""
+)
+# What a question may hold beside names, values and operations without meaning anything else.
+SMALL_WORDS = keys_of(
+    """a an and are as at be by did do does done for from had has have he her his how i in is it its me my
+        of on or our she so that the their them then there these they this those to was we were what when
+        where which who whom whose will with would you your can could should may please tell show give find
+        get got say said need want know see look calculate compute out list name names all any some every
+        both us one ones s t d than between versus vs compared comparison however there's
+        """
+)
+FILLERS = SMALL_WORDS | keys_of(
+    """place placed make made record recorded records listed contain contains include included
+        including         appear appears held hold exist exists sold sell bought buy buys ordered order orders log
+        logged book
+        booked issued issue sent send received receive delivered worked works work spend spent spends pay
+        pays cost costs charge charged earn earns earned go went going come came take took taken use used
+        run ran billed bill belong belongs report reported table sheet spreadsheet file rows row entries
+        entry lines line data document column overview worksheet workbook csv according here currently now
+        altogether together overall in all during within over throughout into amount amounts much many more
+        than total totals sum whole entire complete combined add added up number count times often average
+        mean value values figure level high low single just only exactly again also each per individual
+        respective so far fall falls fell been being about around whats what's many's let lets hi hello
+        thanks thank you kindly
+        quickly ok i'd like coming come come's come's stand stands recorded put down were's came per's
+        there's company companies
+        """
+)
+
+# Other names of a value.
+ALIASES: dict[tuple[str, ...], tuple[str, ...]] = {
+    tuple(map(key_of_word, one.split())): tuple(map(key_of_word, other.split()))
+    for names in ("uk|united kingdom|great britain|britain", "us|usa|united states|america", "uae|united arab emirates")
+    for one in names.split("|")
+    for other in names.split("|")[1:2]
+    if one != other
+}
+COUNTED = keys_of("row rows entry entries line lines record records item items time times")
+PERSONS = keys_of("employee person people staff worker colleague consultant member name who")
+
+HIGHEST = "highest largest biggest greatest maximum max top most best".split()  # noqa: SIM905
+LOWEST = "lowest smallest minimum min least fewest worst".split()  # noqa: SIM905
+# Superlatives that name what they compare: direction, and the words for the column.
+SUPERLATIVES: dict[str, tuple[str, str]] = {
+    "most expensive": ("max", "price"),
+    "dearest": ("max", "price"),
+    "priciest": ("max", "price"),
+    "costliest": ("max", "price"),
+    "most costly": ("max", "price"),
+    "cheapest": ("min", "price"),
+    "least expensive": ("min", "price"),
+    "best paid": ("max", "salary"),
+    "highest paid": ("max", "salary"),
+    "lowest paid": ("min", "salary"),
+    "best-selling": ("max", "quantity"),
+    "best selling": ("max", "quantity"),
+    "most common": ("max", "count"),
+    "most frequent": ("max", "count"),
+    "most popular": ("max", "count"),
+    "least common": ("min", "count"),
+    "most recent": ("max", "date"),
+    "latest": ("max", "date"),
+    "newest": ("max", "date"),
+    "last": ("max", "date"),
+    "earliest": ("min", "date"),
+    "oldest": ("min", "date"),
+    "first": ("min", "date"),
+    "longest": ("max", "hours"),
+    "shortest": ("min", "hours"),
+    "heaviest": ("max", "weight"),
+    "lightest": ("min", "weight"),
+    **dict.fromkeys(HIGHEST, ("max", "")),
+    **dict.fromkeys(LOWEST, ("min", "")),
+}
+
+# What no query here can compute, and what asks for a text.
+NOT_COMPUTED = (
+    r"median|percentile|quartile|standard deviation|variance|correlat\w*|regression|forecast\w*"
+    r"|predict\w*|extrapolat\w*"
+    r"|growth rate|trend\w*|moving average|running total|cumulative|weighted|percent(?:age)?|per ?cent"
+    r"|proportion|share of"
+    r"|(?:what|which) share|ratio|(?:what|which) fraction|year[- ]on[- ]year|month[- ]on[- ]month"
+    r"|seasonal\w*|outliers?|histogram|chart|plot"
+)
+FOR_TEXT = (
+    r"why|explain\w*|reasons?|should|recommend\w*|advise|likely|how (?:do|can|should|would) (?:i|we|you"
+    r"|one)|what happens"
+    r"|will (?:we|be|it|the)|if (?:i|we|you)|allowed|policy|according to the (?:policy|contract|handbook"
+    r"|agreement)|mean by|meaning of|define"
+)
+CAN = "count, add up, average, find the highest and lowest, compare two, list, group and look up rows, with conditions"
