@@ -9,7 +9,17 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from local_rag.records import Answer, Found, Passage, Provenance, Stage, VersionValue, heading_path
+from local_rag.records import (
+    SHOWN_TABLE_ROWS,
+    Answer,
+    Found,
+    Passage,
+    Provenance,
+    Stage,
+    TableAnswer,
+    VersionValue,
+    heading_path,
+)
 
 # C0 (except tab and newline), DEL and C1 can move the cursor or change colours; bidirectional controls reorder text;
 # lone surrogates, from file names that are not UTF-8, cannot be printed.
@@ -138,7 +148,14 @@ def answer_as_dict(answer: Answer, name: Name = display_path) -> dict[str, Any]:
         "corrections": [_json_value(one) for one in answer.corrections],
         "versions": [_json_value(one) | {"path": name(one.path)} for one in answer.versions],
         "found": found_as_dict(answer.found, name) if answer.found else None,
+        "table": table_as_dict(answer.table, name) if answer.table else None,
+        "answered_from": answered_from(answer),
     }
+
+
+def answered_from(answer: Answer) -> str:
+    """Return from what a question was answered: the rows of tables, a search of all documents, or passages."""
+    return "rows" if answer.table else "documents" if answer.found else "passages"
 
 
 def found_as_dict(found: Found, name: Name = display_path) -> dict[str, Any]:
@@ -172,6 +189,107 @@ def found_as_csv(found: Found, name: Name = display_path) -> str:
     for place in found.places:
         one = place.passage
         writer.writerow([cell(name(one.path)), one.line, one.page, place.occurrences, cell(one.text)])
+    return table.getvalue()
+
+
+def number_as_text(value: str | float | None, unit: str = "") -> str:
+    """Return a value as it is shown: 12,345.60 EUR; a text or a date as it is."""
+    if value is None:
+        return "no value"
+    if isinstance(value, str):
+        return value
+    number = f"{value:,}" if isinstance(value, int) else f"{value:,.2f}" if abs(value) >= 1 else f"{value:,.4g}"
+    return f"{number} {unit}".strip().replace(" %", " %")
+
+
+def cell_as_text(value: str | float | None) -> str:
+    """Return a value of a row as it is shown."""
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    return "" if value is None else str(value)
+
+
+_MOST_LISTED, _MOST_PLACES = 50, 3  # values of an answer, and tables in its text
+
+
+def table_lines(table: TableAnswer) -> list[str]:
+    """Return what was computed from rows as lines: the value, how it was computed, and what is missing."""
+    if table.value is not None:
+        shown = number_as_text(table.value, table.unit)
+        if len(table.values) == 1 and table.values[0].value != table.value:
+            shown += f": {number_as_text(table.values[0].value, table.values[0].unit)}"
+        lines = [shown]
+        if len(table.values) > 1:
+            lines += _value_lines(table)
+    elif all(one.label == str(one.value) for one in table.values):
+        names = [number_as_text(one.value, one.unit) for one in table.values[:_MOST_LISTED]]
+        more = len(table.values) - len(names)
+        lines = [f"{', '.join(names)}{f' and {more} more' if more > 0 else ''}"]
+    else:
+        first, *rest = _value_lines(table)
+        lines = [first.removeprefix("- "), *rest] if len(table.values) == 1 else ["By group:", first, *rest]
+    places = "; ".join(
+        f"{one.path.rpartition('/')[2]}{f', {one.place}' if one.place else ''}" for one in table.sources[:_MOST_PLACES]
+    )
+    more_places = f"; and {more} more" if (more := len(table.sources) - _MOST_PLACES) > 0 else ""
+    said = f"{table.said[:1].upper()}{table.said[1:]} ({places}{more_places})."
+    return [*map(one_line, lines), one_line(said), *map(one_line, table.notes)]
+
+
+def _value_lines(table: TableAnswer) -> list[str]:
+    lines = [f"- {one.label}: {number_as_text(one.value, one.unit)}" for one in table.values[:_MOST_LISTED]]
+    more = len(table.values) - len(lines)
+    return [*lines, f"- and {more} more"] if more > 0 else lines
+
+
+def row_lines(table: TableAnswer, most: int = SHOWN_TABLE_ROWS, width: int = 30) -> list[str]:
+    """Return the first rows of what was computed as lines with columns below each other."""
+    cells = [[_cut_cell(name, width) for name in table.columns]]
+    cells += [[_cut_cell(cell_as_text(value), width) for value in row] for row in table.rows[:most]]
+    if len(cells) == 1:
+        return []
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    return ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in cells]
+
+
+def _cut_cell(text: str, width: int) -> str:
+    line = one_line(text)
+    return line if len(line) <= width else f"{line[: width - 1]}…"
+
+
+def table_as_dict(table: TableAnswer, name: Name = display_path) -> dict[str, Any]:
+    """Return what was computed from rows as a dictionary for JSON, with `name` for paths."""
+    return {
+        "value": table.value,
+        "unit": table.unit or None,
+        "said": table.said,
+        "values": [{"label": one.label, "value": one.value, "unit": one.unit or None} for one in table.values],
+        "columns": table.columns,
+        "rows": table.rows,
+        "row_count": table.count,
+        "sources": [
+            {
+                "path": name(one.path),
+                "table": one.table,
+                "sheet": one.sheet or None,
+                "cells": one.cells or None,
+                "page": one.page,
+            }
+            for one in table.sources
+        ],
+        "sql": table.sql,
+        "rows_sql": table.rows_sql,
+        "notes": table.notes,
+    }
+
+
+def rows_as_csv(columns: Iterable[str], rows: Iterable[Iterable[str | float | None]]) -> str:
+    """Return rows as a table in CSV; no cell of text can act as a formula of a spreadsheet."""
+    table = io.StringIO()
+    writer = csv.writer(table)
+    writer.writerow([csv_cell(one_line(name)) for name in columns])
+    for row in rows:
+        writer.writerow([csv_cell(one_line(value)) if isinstance(value, str) else value for value in row])
     return table.getvalue()
 
 

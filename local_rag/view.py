@@ -50,9 +50,9 @@ from local_rag.llama.generator import never
 from local_rag.models.choice import calibration_of, chosen, find, identity_of
 from local_rag.models.reader import Reader
 from local_rag.records import Answer, Found, Passage, Progress, Written
-from local_rag.retrieval.counting_questions import FindQuestion, any_question, as_words
+from local_rag.retrieval.counting_questions import FindQuestion, any_question, as_words, asks_for_documents
 from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words, scope_of
-from local_rag.retrieval.filters import Sight, document_filter, literal_path
+from local_rag.retrieval.filters import Sight, document_filter, literal_path, outdated_of
 from local_rag.retrieval.live_searcher import LiveSearcher, OpenSearcher, live_index, require_sound
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace, search_keywords
@@ -63,10 +63,16 @@ from local_rag.store.database import Store
 from local_rag.store.history_file import count_use
 from local_rag.store.published import require_own
 from local_rag.store.recorded_questions import QUESTIONS_FILE, add_question, add_wrong_answer, wrong_answers
+from local_rag.store.relation_query import MAX_ROWS, QueryResult
+from local_rag.store.relation_rows import relations_stamp
 from local_rag.store.seen import Seen, show_only
 from local_rag.store.storage_errors import storage_errors
+from local_rag.tables.answer import answer_from_rows
+from local_rag.tables.as_answer import as_answer
+from local_rag.tables.relation_set import NamedRelation, RelationSet, relation_set
 
 OnProgress = Callable[[Progress], None]
+_MOST_RELATION_SETS = 4  # of different filters and limits, whose tables stay in memory
 T = TypeVar("T")
 _EXTRACTED_FROM = 4  # passages of a long document that are read for a question of a table
 _NOT_CALIBRATED = (
@@ -93,6 +99,8 @@ class Shared:
     answer_model: AnswerModel
     sight: Sight
     answerer: Answerer | None = None
+    relations: dict[tuple[Filters, Filters], RelationSet] = field(default_factory=dict)
+    rows_alone: RLock = field(default_factory=RLock)  # one question about rows at a time, beside models and index
     one_at_a_time: RLock = field(default_factory=RLock)
 
 
@@ -346,6 +354,42 @@ class View:
 
         return Extraction(self.folder, models, self.reading, open_asker, self.settings.no_versions)
 
+    def tables(self, *, filters: Filters | FilterFields = EVERYTHING) -> list[NamedRelation]:
+        """Return the tables of the documents that pass the filters, each with its name in SQL and its columns."""
+        with self._shared.rows_alone:
+            return list(self._relations(as_filters(filters)).named)
+
+    def query_tables(self, statement: str, *, most: int = MAX_ROWS) -> QueryResult:
+        """Run one SELECT on a copy of the tables that `tables` returns; raise QuestionError for anything else.
+
+        It ends after a limit of time, and returns `most` rows at most.
+        """
+        with self._shared.rows_alone:
+            return self._relations(EVERYTHING).query(statement, most=most)
+
+    def _relations(self, filters: Filters) -> RelationSet:
+        """Return the tables of the documents that are seen and pass filters; they stay open while nothing changes."""
+        sets = self._shared.relations
+        with self._reading() as (store, _seen):
+            stamp = relations_stamp(store)
+            known = sets.pop((self._limits, filters), None)
+            if known is None or known.stamp != stamp:
+                if known:
+                    known.close()
+                known = relation_set(store, stamp, self.reading, self._passing(store, filters))
+        sets[self._limits, filters] = known
+        while len(sets) > _MOST_RELATION_SETS:
+            sets.pop(next(iter(sets))).close()
+        return known
+
+    def _passing(self, store: Store, filters: Filters) -> Callable[[int], bool]:
+        if not filters:
+            return lambda _document: True
+        passes, versions = document_filter(filters, store.roots()), Versions(store, self.settings.no_versions)
+        outdated = outdated_of(filters, versions.outdated)
+        passing = {facts.id for facts in store.facts() if passes(facts) and facts.id not in outdated}
+        return passing.__contains__
+
     def families(self, *, filters: Filters | FilterFields = EVERYTHING) -> list[tuple[Version, ...]]:
         """Return the documents that are versions of each other, newest first; one of them must pass the filters."""
         with self.reading() as store:
@@ -500,6 +544,16 @@ class View:
             with self._named(options.filters) as named:
                 return answer_digest(question.text, asked, named)
 
+        def ask_rows(question: Question, asked: Sequence[str]) -> Answer | None:
+            if not self._has_store or asks_for_documents(question.text):
+                return None
+            with self._shared.rows_alone:
+                found = answer_from_rows(question.text, self._relations(options.filters), asked)
+            if found is None:
+                return None
+            with self.reading() as store:
+                return as_answer(question.text, found, store)
+
         @contextmanager
         def open_versions() -> Iterator[Versions]:
             with self.reading() as store:
@@ -520,6 +574,7 @@ class View:
             open_reader=open_reader,
             search_all=search_all,
             answer_whole=answer_whole,
+            ask_rows=ask_rows,
             open_versions=open_versions if self._has_store else None,
             stop=stop,
         )

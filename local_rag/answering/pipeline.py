@@ -53,11 +53,11 @@ class AnswerPipeline:
     """Answer questions with a search and a model, which is opened only when it is needed.
 
     `search` finds the passages of a question or of a part of it, like `Searcher.trace`. `search_all` finds what all
-    documents hold for a question that counts or lists, and `answer_whole` answers one about whole documents; both
-    return None where that cannot be told. `open_versions` opens the versions of documents; without it, none are named.
-    `earlier` are the turns that a question may follow. `count_tokens` counts those of the answer model, without its
-    weights. Without a reader, words and the order of passages choose what is shown. All that takes long ends with
-    StoppedError once `stop` returns true.
+    documents hold for a question that counts or lists, `answer_whole` answers one about whole documents, and `ask_rows`
+    one about the rows of tables, with the questions before; all return None where that cannot be told. `open_versions`
+    opens the versions of documents; without it, none are named. `earlier` are the turns that a question may follow.
+    `count_tokens` counts those of the answer model, without its weights. Without a reader, words and the order of
+    passages choose what is shown. All that takes long ends with StoppedError once `stop` returns true.
     """
 
     def __init__(
@@ -71,12 +71,14 @@ class AnswerPipeline:
         open_reader: Callable[[], Reader | None] = lambda: None,
         search_all: Callable[[Question, FindQuestion], Found | None] = lambda _question, _asked: None,
         answer_whole: Callable[[Question], Answer | None] = lambda _question: None,
+        ask_rows: Callable[[Question, Sequence[str]], Answer | None] = lambda _question, _earlier: None,
         open_versions: Callable[[], AbstractContextManager[Versions]] | None = None,
         stop: Callable[[], bool] = never,
     ) -> None:
         self._search, self._open_answerer, self._options, self._earlier = search, open_answerer, options, earlier
         self._count_tokens, self._open_reader, self._stop = count_tokens, open_reader, stop
-        self._search_all, self._answer_whole, self._open_versions = search_all, answer_whole, open_versions
+        self._search_all, self._answer_whole, self._ask_rows = search_all, answer_whole, ask_rows
+        self._open_versions = open_versions
 
     @contextmanager
     def _answerer(self) -> Iterator[Answerer]:
@@ -155,10 +157,12 @@ class AnswerPipeline:
         return replace(answer, seconds=perf_counter() - started)
 
     def _answer_by_code(self, question: Question) -> Answer | None:
-        """Answer a question about whole documents, or one that counts or lists; None where that cannot be told."""
+        """Answer a question about whole documents, about rows, or one that counts or lists; None for any other."""
         if self._options.anyway:
             return None
-        if answer := self._answer_whole(question):
+        asked_before = [turn.question for turn in self._earlier]
+        if answer := self._answer_whole(question) or self._ask_rows(question, asked_before):
+            self._check()
             return answer
         asked = question.of_all_documents
         if asked is None or (found := self._search_all(question, asked)) is None:

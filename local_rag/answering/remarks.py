@@ -9,7 +9,7 @@ from pathlib import PurePath
 from local_rag.answering.translations import translated
 from local_rag.display import Name, display_path, one_line, provenance_as_text
 from local_rag.reading.formats import format_named
-from local_rag.records import CORRECTED, Answer, Passage, Quote
+from local_rag.records import CORRECTED, Answer, Passage, Quote, TableAnswer
 
 _SURE, _HALF = 0.85, 0.5  # a probability below the first is told, one below the second makes an answer doubtful
 _MOST_LINES, _LONGEST_LINE, _LONGEST_QUOTE = 10, 300, 4000  # of a quotation; the last two in characters
@@ -80,6 +80,8 @@ def sources_of(answer: Answer, name: Name = display_path) -> list[SourceLines]:
     """
     if not answer.citations:
         return [SourceLines(None, place_of(one, name), _snippet(one)) for one in answer.closest]
+    if answer.table:
+        return list(_tables_of(answer.table, name))
     text, only_quotes = " ".join(answer.text.split()), not answer.answered or answer.found is not None
     found = []
     for citation in answer.citations:
@@ -89,6 +91,11 @@ def sources_of(answer: Answer, name: Name = display_path) -> list[SourceLines]:
         place = place_of(citation.passage, name, own[0].start if own else 0)
         found.append(SourceLines(citation.number, place, quotes))
     return found
+
+
+def _tables_of(table: TableAnswer, name: Name) -> Iterator[SourceLines]:
+    for number, one in enumerate(table.sources, start=1):
+        yield SourceLines(number, one_line(", ".join(filter(None, (name(one.path), one.place)))), ())
 
 
 def sources_as_lines(answer: Answer, name: Name = display_path) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """Print an answer: its text as it is written, then remarks on it and its sources."""
 
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Sequence
@@ -12,8 +13,8 @@ from rich.cells import get_character_cell_size
 from local_rag.answering.remarks import remarks, sources_as_lines
 from local_rag.asking import AskOptions
 from local_rag.cli.options import no_matching_document
-from local_rag.display import printable
-from local_rag.records import Answer, Written
+from local_rag.display import printable, row_lines
+from local_rag.records import SHOWN_TABLE_ROWS, Answer, TableAnswer, Written
 
 
 class AnswerText:
@@ -73,6 +74,17 @@ def rows_of(text: str, width: int) -> list[str]:
     return [*rows, ""] if text.endswith("\n") else rows
 
 
+def _print_rows(table: TableAnswer) -> None:
+    """Print the first rows that a value stands on, and how to get all."""
+    width = shutil.get_terminal_size().columns // max(1, min(6, len(table.columns)))
+    for number, line in enumerate(row_lines(table, width=max(12, width))):
+        click.echo(line if number else f"\n{line}")
+    if table.count > SHOWN_TABLE_ROWS:
+        click.echo(
+            f"{SHOWN_TABLE_ROWS} of {table.count:,} rows; all of them: local-rag query {shlex.quote(table.rows_sql)}"
+        )
+
+
 def print_below(answer: Answer, options: AskOptions, changed: Sequence[str], library: Path) -> None:
     """Print what comes below the text of an answer: remarks and hints on stderr, and the sources.
 
@@ -80,6 +92,8 @@ def print_below(answer: Answer, options: AskOptions, changed: Sequence[str], lib
     """
     for remark in remarks(answer, changed=changed):
         click.echo(remark, err=True)
+    if answer.table:
+        _print_rows(answer.table)
     searched = answer.found or not answer.answered  # not for a greeting
     if options.filters and searched and not answer.passages:
         click.echo(no_matching_document(library, options.filters), err=True)

@@ -34,6 +34,7 @@ COMMANDS = {
     "mcp": "Serve the library to editors, assistants and other MCP hosts.",
     "models": "List, pull and verify the models.",
     "people": "Choose who may use a served library, and what each person can see.",
+    "query": "Run a SELECT on the tables of the documents.",
     "remove": "Remove documents from the library.",
     "repair": "Check the library and rebuild what is damaged.",
     "roots": "List the indexed folders, or record that one has moved.",
@@ -41,6 +42,7 @@ COMMANDS = {
     "search": "Find the passages that fit a question.",
     "serve": "Serve a web page that answers questions and shows the evidence.",
     "status": "Show what the library contains, and what is out of date and why.",
+    "tables": "List the tables of the documents, with their columns.",
 }
 # The modules of commands that share one; in it each is called like the command. Others are the `command` of their own.
 _SHARED = {
@@ -48,6 +50,7 @@ _SHARED = {
     **dict.fromkeys(("clean", "remove", "repair", "roots"), "upkeep"),
     **dict.fromkeys(("documents", "status"), "overview"),
     **dict.fromkeys(("find", "search"), "search"),
+    **dict.fromkeys(("query", "tables"), "tables"),
     **dict.fromkeys(("mcp", "people", "serve"), "serve"),
 }
 

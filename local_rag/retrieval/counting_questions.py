@@ -225,6 +225,18 @@ class FindQuestion:
     notes: tuple[str, ...] = ()
 
 
+_OF_DOCUMENTS = re.compile(
+    r"\b(?:how\s+many|which|what|list|all|any|number\s+of)\s+(?:(?:the|of|our|other|all)\s+){0,3}(?:\w+\s+)?"
+    r"(?:documents?|docs|files?|pdfs?|pages?|sources?|passages?|texts?)\b",
+    re.IGNORECASE,
+)
+
+
+def asks_for_documents(question: str) -> bool:
+    """Return whether a question asks for documents, whatever of them."""
+    return _OF_DOCUMENTS.search(question[:_LONGEST]) is not None
+
+
 def find_question(question: str) -> FindQuestion | None:
     """Return what a question asks of all documents; None if it may ask for anything else."""
     if not (text := _plainly(question)):

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from local_rag.answering.remarks import SourceLines, remarks, sources_of, sources_title
 from local_rag.answering.translations import translated
-from local_rag.display import Name, found_headline, one_line, printable, times, version_lines
-from local_rag.records import Answer, Found, Written
+from local_rag.display import Name, cell_as_text, found_headline, one_line, printable, times, version_lines
+from local_rag.records import SHOWN_TABLE_ROWS, Answer, Found, TableAnswer, Written
 
 _LONGEST = 300  # characters of a title
 _STRUCK = "Correction: the text above did not pass the check against the documents and is struck. This stands:"
@@ -113,6 +113,8 @@ def answer_as_markdown(answer: Answer, name: Name = str, changed: Sequence[str] 
         text = "\n\n".join([escaped(answer.text.partition("\n")[0]), *quoted, *version_lines(answer.versions, _inline)])
     else:
         text = _listed(answer.found) if answer.found else escaped(answer.text)
+        if answer.table:
+            text += _rows(answer.table)
     return text + _below(answer, name, changed)
 
 
@@ -128,6 +130,17 @@ def _listed(found: Found) -> str:
         title = f"{_inline(place.passage.title[:_LONGEST])}{f' ({often})' if often else ''}"
         lines.append(f"- {title}: \u201c{_inline(place.passage.text)}\u201d [{number}]")
     return "\n".join([*lines, *(f"\n{_inline(note)}" for note in found.notes)])
+
+
+def _rows(table: TableAnswer) -> str:
+    """Return the first rows of what was computed as a table of Markdown, and how many there are."""
+    if not table.rows:
+        return ""
+    shown = [[cell_as_text(value) for value in row] for row in table.rows[:SHOWN_TABLE_ROWS]]
+    rows = [[_inline(cell).replace("|", "\\|") for cell in row] for row in ([*table.columns], *shown)]
+    lines = [f"| {' | '.join(row)} |" for row in rows]
+    more = f"\n\n{len(shown)} of {table.count:,} rows." if table.count > len(shown) else ""
+    return "\n\n" + "\n".join([lines[0], f"|{' --- |' * len(table.columns)}", *lines[1:]]) + more
 
 
 def _below(answer: Answer, name: Name, changed: Sequence[str]) -> str:

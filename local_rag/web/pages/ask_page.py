@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from local_rag.asking import EVERYTHING, AskOptions, Filters
-from local_rag.display import answer_as_dict, found_as_csv, found_as_dict, passage_as_dict
+from local_rag.display import answer_as_dict, found_as_csv, found_as_dict, passage_as_dict, rows_as_csv
 from local_rag.records import FoundPlace
 from local_rag.serving.http import json_response
 from local_rag.serving.requests import AskRequest, SearchRequest
@@ -99,6 +99,16 @@ async def search(request: PageRequest) -> Response:
     return response
 
 
+async def rows(request: PageRequest) -> Response:
+    """Return all rows that a query selects from the tables that the caller sees, as CSV."""
+
+    def select() -> Response:
+        result = request.library.query_tables(request.query_params.get("query", ""))
+        return attachment(rows_as_csv(result.columns, result.rows), "rows.csv", "text/csv")
+
+    return await request.aside(select)
+
+
 async def find(request: PageRequest) -> Response:
     """Show what all documents hold for a question that counts or lists, sorted as its links say, or as a file."""
     fields = request.query_params
@@ -138,6 +148,7 @@ ROUTES = (
     Route("/ask", ask, methods=["POST"]),
     Route("/search", search),
     Route("/find", find),
+    Route("/rows", rows),
     Route("/theme", theme, methods=["POST"]),
 )
 

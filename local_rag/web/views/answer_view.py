@@ -17,6 +17,7 @@ from local_rag.view import View
 from local_rag.web.views.answer_html import show_answer
 from local_rag.web.views.document_html import show_passage, show_quote
 from local_rag.web.views.document_view import address_of
+from local_rag.web.views.rows_view import RowsView, view_rows
 
 # What a page says of a document whose file is in this state.
 STATES: dict[SeenState, str] = {
@@ -79,6 +80,7 @@ class AnswerView:
     tokens: int | None = None
     notice: str = ""
     listed: "ListView | None" = None
+    rows: RowsView | None = None
     versions: tuple[str, ...] = ()
     chunk: int | None = None
 
@@ -134,7 +136,7 @@ def view_answer(
     The files of the cited documents at the paths `changed` have changed.
     """
     last = max((len(answer.read), *(one.number for one in answer.citations)))
-    sources = range(1, last + 1) if answer.answered and not answer.found else ()
+    sources = range(1, last + 1) if answer.answered and not (answer.found or answer.table) else ()
     cited = {one.number: one.passage for one in answer.citations}
     return AnswerView(
         # Text of documents is shown as it is, not as Markdown.
@@ -160,6 +162,7 @@ def view_answer(
         tokens=answer.tokens or None,
         notice=notice,
         listed=view_list(answer.found, library.contents().documents if library else {}) if answer.found else None,
+        rows=view_rows(answer.table) if answer.table else None,
         versions=tuple(version_lines(answer.versions)),
         chunk=answer.citations[0].passage.chunk_id if answer.citations else None,
     )
@@ -167,7 +170,7 @@ def view_answer(
 
 def cards(library: View, question: str, passages: Sequence[Passage], *, answer: Answer | None = None) -> list[Card]:
     """Make a card of each passage: first those that the answer read, by their numbers; none of what a list shows."""
-    if answer and answer.found:
+    if answer and (answer.found or answer.table):
         return []
     return _link_cards(library, _cards(question, passages, answer))
 
@@ -244,7 +247,11 @@ def view_turn(kept: KeptTurn, library: View | None = None, *, alone: bool = Fals
     With a library, passages lead to the documents that it still holds.
     """
     anchor = "source" if alone else f"turn-{kept.id}-source"
-    made = [] if kept.answer.found else _cards(kept.answer.question, kept.answer.read, kept.answer, anchor)
+    made = (
+        []
+        if kept.answer.found or kept.answer.table
+        else _cards(kept.answer.question, kept.answer.read, kept.answer, anchor)
+    )
     view = view_answer(kept.answer, anchor=anchor, found=kept.found)
     return TurnView(kept, view, _link_cards(library, made) if library else made)
 

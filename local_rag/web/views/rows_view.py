@@ -1,0 +1,42 @@
+"""Show the rows that an answer was computed from: value, how, the first rows as a table, and a link to all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from local_rag.display import cell_as_text, display_path, one_line, table_lines
+from local_rag.records import SHOWN_TABLE_ROWS, TableAnswer
+
+_MOST_COLUMNS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class RowsView:
+    """What was computed from rows, as it is shown; `count` is the number of all rows, `query` selects them."""
+
+    headline: str
+    lines: Sequence[str]
+    columns: Sequence[tuple[str, bool]]
+    rows: Sequence[Sequence[str]]
+    count: int
+    query: str
+    sources: Sequence[str]
+
+
+def view_rows(table: TableAnswer) -> RowsView:
+    """Return what was computed from rows as it is shown."""
+    headline, *lines = table_lines(table)
+    columns = table.columns[:_MOST_COLUMNS]
+    numeric = [
+        any(isinstance(row[at], int | float) for row in table.rows[:SHOWN_TABLE_ROWS]) for at in range(len(columns))
+    ]
+    return RowsView(
+        headline=headline,
+        lines=lines,
+        columns=[(one_line(name), right) for name, right in zip(columns, numeric, strict=True)],
+        rows=[
+            [one_line(cell_as_text(value)) for value in row[:_MOST_COLUMNS]] for row in table.rows[:SHOWN_TABLE_ROWS]
+        ],
+        count=table.count,
+        query=table.rows_sql,
+        sources=[", ".join(filter(None, (display_path(one.path), one.place))) for one in table.sources],
+    )

@@ -1,0 +1,104 @@
+"""Sheets in a library: found, asked, queried, limited and erased with their documents."""
+
+import json
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from local_rag import Library
+from local_rag.asking import Filters
+from tests.conftest import Run
+from tests.support.indexed import index_texts
+
+ROOT = Path(__file__).parents[2]
+ORDERS = (
+    "Order no.,Order date,Customer,Net EUR,Status\n"
+    "O-1,2024-01-03,Fjordan Freight,100.50,Open\n"
+    "O-2,2024-02-15,Kessler GmbH,1200,Open\n"
+    "O-3,2024-03-20,Fjordan Freight,30,Cancelled\n"
+    "O-4,2023-03-20,Fjordan Freight,5,Open\n"
+)
+TEXTS = {
+    "sales/orders.csv": ORDERS,
+    "hr/pay.csv": "Name,Salary EUR\nAda,9000\nBob,8000\n",
+    "hr/leave.md": "# Leave\n\nText.\n",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
+    monkeypatch.chdir(tmp_path)
+    index_texts(tmp_path, TEXTS, run)
+    return tmp_path
+
+
+def test_the_example_of_the_docs_is_what_ask_prints(folder: Path, run: Run) -> None:
+    page = (ROOT / "docs/sheets.md").read_text()
+    [command, *wanted] = re.findall(r"```console\n\$ local-rag (.*?)```", page, re.DOTALL)[0].strip().splitlines()
+    question = command.removeprefix('ask "').removesuffix('"')
+    printed = run("ask", question).stdout
+    assert printed.splitlines()[: len(wanted)] == wanted
+    assert "O-1        2024-01-03" in printed
+    assert "[1] documents/sales/orders.csv, A2:E5" in printed
+
+
+def test_an_answer_from_rows_has_all_its_parts_in_json(folder: Path, run: Run) -> None:
+    answer = json.loads(run("ask", "What is the total net of Fjordan Freight in 2024?", "--json").stdout)
+    assert (answer["outcome"], answer["answered_from"], answer["tokens"]) == ("answered", "rows", 0)
+    table = answer["table"]
+    assert (table["value"], table["unit"], table["row_count"]) == (130.5, "EUR", 2)
+    assert table["sources"] == [
+        {"path": "documents/sales/orders.csv", "table": "orders", "sheet": None, "cells": "A2:E5", "page": None}
+    ]
+    assert [row[0] for row in table["rows"]] == ["O-1", "O-3"]
+    assert answer["citations"][0]["path"] == "documents/sales/orders.csv"
+
+
+def test_tables_are_listed_and_queried(folder: Path, run: Run) -> None:
+    listed = json.loads(run("tables", "--json").stdout)["tables"]
+    assert [one["table"] for one in listed] == ["pay", "orders"]
+    assert listed[1]["columns"][3] == {"name": "Net EUR", "kind": "number", "unit": "EUR", "formulas_without_value": 0}
+    assert "orders: 4 rows, documents/sales/orders.csv, A2:E5" in run("tables").stdout
+    result = json.loads(run("query", "SELECT Customer, count(*) FROM orders GROUP BY 1 ORDER BY 1", "--json").stdout)
+    assert result == {
+        "columns": ["Customer", "count(*)"],
+        "rows": [["Fjordan Freight", 3], ["Kessler GmbH", 1]],
+        "complete": True,
+    }
+    assert run("query", "SELECT Name FROM pay", "--csv").stdout.splitlines() == ["Name", "Ada", "Bob"]
+    for wrong in ("DELETE FROM orders", "SELECT * FROM documents", "SELECT nothing FROM orders"):
+        refused = run("query", wrong)
+        assert refused.exit_code == 1
+        assert "Traceback" not in refused.output
+
+
+def test_a_person_sees_only_the_tables_within_the_limits(folder: Path) -> None:
+    library = Library()
+    part = library.seen_by(Filters(within=("sales/**",)))
+    assert [one.table for one in part.tables()] == ["orders"]
+    with pytest.raises(Exception, match="no such table"):
+        part.query_tables("SELECT * FROM pay")
+    assert [one.table for one in library.tables(filters={"within": ["hr"]})] == ["pay"]
+
+
+def test_tables_change_and_go_with_their_documents(folder: Path, run: Run) -> None:
+    (folder / "documents/sales/orders.csv").write_text(ORDERS + "O-5,2024-05-01,Kessler GmbH,7,Open\n")
+    assert run("index").exit_code == 0
+    assert "3 rows" not in run("tables").stdout
+    assert json.loads(run("query", "SELECT count(*) FROM orders", "--json").stdout)["rows"] == [[5]]
+    assert run("remove", "documents/hr/pay.csv", "--erase").exit_code == 0
+    assert "pay" not in run("tables").stdout
+    with closing(sqlite3.connect(folder / ".local-rag/library.sqlite3")) as store:
+        assert store.execute("SELECT count(DISTINCT document_id) FROM relation_blocks").fetchone() == (1,)
+
+
+def test_a_library_from_before_there_were_tables_opens_and_has_them_after_index(folder: Path, run: Run) -> None:
+    with closing(sqlite3.connect(folder / ".local-rag/library.sqlite3")) as store:
+        store.executescript("DROP TABLE relation_blocks; DROP TABLE relations; UPDATE documents SET split_key = 'old';")
+    assert run("tables").stdout == ""
+    assert run("status").exit_code == 0
+    assert run("index").exit_code == 0
+    assert "orders" in run("tables").stdout
