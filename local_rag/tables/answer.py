@@ -148,6 +148,9 @@ def _settled(results: Sequence[tuple[Reading, TableAnswer]], said: Said, held: R
 
 
 def _value_key(table: TableAnswer) -> object:
+    """Return what must be the same in two readings: the value, or the name of the highest."""
+    if len(table.values) == 1 and table.value == table.values[0].label:
+        return table.value
     return table.value, table.unit, table.values
 
 

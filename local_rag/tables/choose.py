@@ -33,7 +33,9 @@ _PARTS: dict[str, Part] = {key_of_word(f"{name}{end}"): name for name in _NAMES_
 _PRICE = keys_of("price rate unit per each discount margin")
 _QUANTITY = keys_of("quantity qty units pieces pcs")
 _BETWEEN = frozenset("is was are were our the best worst which what".split())  # noqa: SIM905
+_STRONG = 0.8  # of a match: all or the last words of a name
 _YEARS = frozenset({"year", "fy"})
+_LABELS = _YEARS | keys_of("rank ranking position pos no nr number round week age season episode id")
 _WHO = (
     ("employe", "name", "person", "consult", "staff", "member", "worker", "colleagu", "assigne", "owner"),
     ("custom", "client", "buyer", "supplier", "vendor"),
@@ -42,6 +44,19 @@ _WHO = (
 _WHERE = (keys_of("city town location office site place address"), keys_of("country region"))
 _MOST_WORDS_BETWEEN = 4
 _WHEN = key_of_word("date")
+_RATIO = re.compile(r"\bper\b", re.IGNORECASE)
+_SUMMED = re.compile(
+    r"\b(?:revenue|turnover|sales|spen[dt]\w{0,12}|budgets?|hours|units|quantity|income|costs?)\b", re.IGNORECASE
+)
+_EXISTS = re.compile(
+    r"\b(?:are|is) (?:there|in|listed)\b|\bdo we (?:have|sell|offer|use)\b"
+    r"|\b(?:list|show|all|every|different|exist|distinct)\b",
+    re.IGNORECASE,
+)
+_RANKS = keys_of("rank ranking position pos place")
+_OF_ORDER = re.compile(
+    r"\b(?:listed|on the (?:list|chart|table)|in the (?:list|chart|table)|row|next|previous|above|below)\b", re.I
+)
 _AMOUNT = re.compile(
     r"\b(?:spend|spent|earn(?:ed)?|invoiced|bill(?:ed)?|pay|paid|charge[ds]?|revenue|turnover|sales|hours|quantity)\b",
     re.IGNORECASE,
@@ -210,7 +225,7 @@ class _Chooser:
 
     def _inferred(self, *, money: bool | None = None) -> list[ViewColumn]:
         """Return the columns of numbers that may be meant where none is named, those of money if that is meant."""
-        numbers = self._numbers()
+        numbers = [one for one in self._numbers() if one.keys and not set(one.keys) & _LABELS]
         if money is None:
             money = any(word.key in MONEY_WORDS for word in self.said.words)
         if money and (of_money := [one for one in numbers if is_money(one)]):
@@ -233,7 +248,8 @@ class _Chooser:
                     numbers = [one for one in numbers if _adds_up(one)] or numbers
                 found += numbers
             for match in named:
-                self.used.add(match.start)
+                if set(match.columns) & set(found) or match.strength < _STRONG:
+                    self.used.add(match.start)
             if (
                 adds_up
                 and strong[0].strength < 1
@@ -267,10 +283,23 @@ class _Chooser:
     def read(self) -> Iterator[Reading]:
         """Yield the meanings of the question."""
         said, operations = self.said, self.said.operations
+        self._require_column()
+        if said.negations and not any("NOT" in one.sql for _, one in self.values):
+            raise NotReadError
+        if (
+            _RATIO.search(said.text)
+            and self.group is None
+            and any(one.strength >= _STRONG for one in self._columns("number")[1:])
+        ):
+            raise NotReadError
+        if re.search(r"\bthan\b", said.text) and not said.comparisons and "difference" not in operations:
+            raise NotReadError
         if "difference" in operations:
             yield from self._difference()
         elif said.superlatives or said.limit:
             yield from self._extreme()
+        elif said.comparative:
+            yield from self._which_of_two()
         elif said.focus == "how many" or ("count" in operations and "mean" not in operations):
             yield from self._how_many()
         elif "mean" in operations:
@@ -288,7 +317,7 @@ class _Chooser:
 
     def _done(self, query: Query, minus: Query | None = None, *, absolute: bool = False) -> Reading:
         unused = [match for match in self.matches if match.start not in self.used and match.kind == "column"]
-        doubts = self.doubts + sum(match.strength >= 0.8 and not self._is_plain(match) for match in unused)  # noqa: PLR2004
+        doubts = self.doubts + sum(match.strength >= _STRONG and not self._is_plain(match) for match in unused)
         evidence = sum((match.end - match.start) * match.strength for match in self.matches)
         evidence += len(self.periods) + self.bonus
         names = sum((match.end - match.start) * match.strength for match in self.matches if match.kind == "name")
@@ -299,8 +328,11 @@ class _Chooser:
     def _is_plain(self, match: Match) -> bool:
         """Return whether a column is only mentioned: "all customers", "of the orders"."""
         before = self.said.text[: self._place(match)[0]]
-        texts = all(one.kind != "number" for one in match.columns)
-        return texts and bool(re.search(r"\b(?:all|the|our|any|these|of|in)\s+\Z", before, re.IGNORECASE))
+        if any(one.kind == "number" for one in match.columns):
+            return False
+        if not set(match.columns[0].keys) & self.view.names and re.search(r"\bof \Z", before, re.IGNORECASE):
+            return False
+        return bool(re.search(r"\b(?:all|the|our|any|these|of|in) \Z", before, re.IGNORECASE))
 
     def _each(self, columns: Sequence[ViewColumn], make: object) -> Iterator[Reading]:
         assert callable(make)
@@ -310,7 +342,7 @@ class _Chooser:
     def _aggregate(self, operation: Operation) -> Iterator[Reading]:
         adds_up = operation == "sum"
         measures = self._measures(adds_up=adds_up)
-        if not measures:
+        if not measures or any(set(one.keys) & _YEARS for one in measures):
             raise NotReadError
         if adds_up and len(measures) > 1 and all(one.strength == 1 and one.kind == "column" for one in self._wide()):
             yield from self._each(measures, lambda one: self._query(operation, one))
@@ -324,7 +356,7 @@ class _Chooser:
             if match.kind == "column" and any(one.kind == "number" for one in match.columns)
         ]
 
-    def _how_many(self) -> Iterator[Reading]:
+    def _how_many(self) -> Iterator[Reading]:  # noqa: PLR0912
         """Count rows or different values, or sum what is named after "how many"."""
         said = self.said
         subject = self._subject()
@@ -335,7 +367,7 @@ class _Chooser:
         if subject is None:
             first = next((one for one in self.matches if self._place(one)[0] >= self.said.focus_end), None)
             of_value = first is not None and first.kind == "value"
-            named = [match for match in self._columns("number") if match.strength >= 0.8 and of_value]  # noqa: PLR2004
+            named = [match for match in self._columns("number") if match.strength >= _STRONG and of_value]
             if named and not self._names_rows():
                 yield from self._each(self._measures(adds_up=True), lambda one: self._query("sum", one))
             elif self._names_rows():
@@ -351,6 +383,9 @@ class _Chooser:
             return
         self.used.add(subject.start)
         numbers = [one for one in subject.columns if one.kind == "number"]
+        if numbers and set(numbers[0].keys) & _YEARS:
+            yield self._done(self._query("distinct", numbers[0]))
+            return
         if numbers and not distinct:
             columns = [one for one in numbers if _adds_up(one)] or numbers
             yield from self._each(columns, lambda one: self._query("sum", one))
@@ -360,6 +395,8 @@ class _Chooser:
                 yield self._done(self._query("count"))
             elif distinct or not self._is_unique(column):
                 yield self._done(self._query("distinct", column))
+            elif self.conditions and column is not self._label() and not self._names_rows():
+                raise NotReadError  # its cells may hold several
             else:
                 yield self._done(self._query("count"))
 
@@ -419,12 +456,14 @@ class _Chooser:
 
     # The highest and the lowest
 
-    def _extreme(self) -> Iterator[Reading]:  # noqa: PLR0912
+    def _extreme(self) -> Iterator[Reading]:  # noqa: PLR0912, PLR0915
         said = self.said
         start, end, way, hint = said.superlatives[0] if said.superlatives else (0, 0, "max", "")
         direction: Direction = "min" if way == "min" or re.search(r"\bbottom\b", said.text, re.IGNORECASE) else "max"
         after = self._after(end)
         subject = self._asked_for(end)
+        if hint == "date" and _OF_ORDER.search(said.text):
+            raise NotReadError
         if hint == "date" and not any(one.kind == "date" for one in self.view.columns):
             raise NotReadError
         if hint == "date" and (column := date_column(self.view, said, None, self.matches)):
@@ -433,6 +472,8 @@ class _Chooser:
                 yield self._done(self._query("max" if direction == "max" else "min", column, group=None))
                 return
             shown = subject or self._label()
+            if shown is None or (subject is None and said.focus == "who"):
+                raise NotReadError
             yield self._done(
                 self._query("top", column, shown=shown, group=None, direction=direction, limit=said.limit or 1)
             )
@@ -457,12 +498,14 @@ class _Chooser:
                 yield self._done(self._ranked("count", None, subject, direction))
                 return
             measures = self._measures(adds_up="sum" in said.operations)
-        if not measures:
+        if not measures or any(set(one.keys) & _RANKS for one in measures):
+            raise NotReadError
+        if subject is None and said.focus == "who":
             raise NotReadError
         rows = self._is_row(after, hint)
         for measure in measures:
             if subject is None:
-                if said.limit > 1 or rows:
+                if said.limit > 1 or rows or self._is_noun_after(measure):
                     shown = self._label()
                     yield self._done(
                         self._query("top", measure, shown=shown, direction=direction, limit=said.limit or 1)
@@ -479,6 +522,23 @@ class _Chooser:
                 )
             else:
                 yield self._done(self._ranked(operation, measure, subject, direction))
+                if not (
+                    grouped
+                    or said.text[start:end].lower() == "most"
+                    or hint
+                    or self.group_part
+                    or _SUMMED.search(said.text)
+                    or said.limit
+                ):
+                    # The highest sum, or the highest row: an answer only if both have the same.
+                    yield self._done(
+                        self._query("top", measure, shown=subject, group=None, direction=direction, limit=1)
+                    )
+
+    def _is_noun_after(self, measure: ViewColumn) -> bool:
+        """Return whether a name of the rows follows the measure: "the lowest grossing film"."""
+        ends = [match.end for match in self.matches if measure in match.columns]
+        return any(match.kind == "name" and match.start in ends for match in self.matches)
 
     def _ranked(
         self, operation: Operation, measure: ViewColumn | None, subject: ViewColumn, direction: Direction
@@ -530,6 +590,17 @@ class _Chooser:
             return match is not None and self._is_unique(match.columns[0])
         return bool(named or (word and word.text.lower() in {"single", "order", "invoice", "item", "entry", "row"}))
 
+    def _require_column(self) -> None:
+        """Raise NotReadError if a value stands where "which" asks for a column: "which city" among kinds of places."""
+        words = self.said.words
+        first = next((one for one in self.matches if self._place(one)[0] >= self.said.focus_end), None)
+        if self.said.focus != "which" or first is None or first.kind != "value":
+            return
+        before = [word for word in words if self.said.focus_end <= word.start < self._place(first)[0]]
+        after = next((one for one in self.matches if one.start == first.end), None)
+        if not before and (after is None or after.kind == "value"):
+            raise NotReadError
+
     def _asked_for(self, end: int) -> ViewColumn | None:
         """Return the column that is asked for by "which", "who" or "top 5", or stands behind the superlative."""
         said = self.said
@@ -541,10 +612,12 @@ class _Chooser:
                 self.group_part = part
                 return date_column(self.view, said, None, self.matches)
         if said.focus in {"which", "list", "what", ""} and (subject := self._subject()):
-            texts = [one for one in subject.columns if one.kind != "number"]
+            texts = [one for one in subject.columns if one.kind != "number" or set(one.keys) & _YEARS]
             if texts:
                 self.used.add(subject.start)
                 return texts[0]
+            if said.focus == "which":
+                raise NotReadError
         if said.focus == "who":
             return self._who()
         after = self._after(
@@ -598,6 +671,21 @@ class _Chooser:
             self.doubts += 1
         return found
 
+    def _which_of_two(self) -> Iterator[Reading]:
+        """Return which of the values that are named has more or less: "Which has more seats, Oslo or Leeds?"."""
+        columns = {one.column for _, one in self.values}
+        named = [match for match in self._columns("number") if match.strength >= _STRONG]
+        if len(columns) != 1 or len(self.values) < 2 or len(named) != 1:  # noqa: PLR2004
+            raise NotReadError
+        [subject], measure = columns, named[0].columns[0]
+        self._use(measure)
+        self._use(subject)
+        direction: Direction = (
+            "min" if self.said.comparative in {"less", "fewer", "lower", "smaller", "shorter", "cheaper"} else "max"
+        )
+        operation: Operation = "sum" if _adds_up(measure) else "mean"
+        yield self._done(self._query(operation, measure, group=subject, direction=direction, limit=1))
+
     # Differences
 
     def _difference(self) -> Iterator[Reading]:
@@ -623,7 +711,7 @@ class _Chooser:
     def _operands(self) -> Iterator[tuple[Query, Query]]:
         """Yield the two queries whose values are subtracted: of two values, two columns, or two periods."""
         values = self.values
-        columns = [match for match in self._columns("number") if match.strength >= 0.8]  # noqa: PLR2004
+        columns = [match for match in self._columns("number") if match.strength >= _STRONG]
         pairs = [
             (one, other)
             for one in values
@@ -695,7 +783,7 @@ class _Chooser:
             return
         if subject_column is None:
             raise NotReadError
-        if not conditions and said.focus not in {"which", "list"}:
+        if not conditions and not (said.focus in {"which", "list"} and _EXISTS.search(said.text)):
             raise NotReadError
         operation: Operation = "list" if said.focus in {"which", "list"} else "cell"
         yield self._done(self._query(operation, shown=subject_column))

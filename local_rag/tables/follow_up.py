@@ -4,11 +4,8 @@ import re
 
 from local_rag.tables.periods import find_periods
 
-_FOLLOWS = re.compile(
-    r"(?:and|but|or)?[\s,]*(?:(?:what|how) about|and|only|just)?\s*(?P<rest>(?:(?:for|in|from|of|by|to"
-    r"|with|per|at|on|since|after|before|during)\b.{1,80}"
-    r"|.{1,60}))",
-    re.IGNORECASE,
+_LEAD = re.compile(
+    r"(?:(?:and|but|or),? )?(?:(?:what|how) about |only |just |the same for |same for )?(?:and )?", re.IGNORECASE
 )
 _BEGINS = re.compile(r"(?:and|but|or|what about|how about|only|just|same for|in|for|from|per|by)\b", re.IGNORECASE)
 _QUESTION = re.compile(
@@ -20,13 +17,16 @@ _LONGEST = 100
 
 def merged(before: str, question: str) -> str:
     """Return the question before with what a follow-up changes; empty if it is none."""
-    text = question.strip().rstrip("?!. ")
+    text = " ".join(question.split()).rstrip("?!. ")
     if len(text) > _LONGEST or not _BEGINS.match(text) or _QUESTION.search(text):
         return ""
-    if not (match := _FOLLOWS.fullmatch(text)):
+    rest, earlier = text[_LEAD.match(text).end() :].strip(), " ".join(before.split()).rstrip("?!. ")  # type: ignore[union-attr]
+    if not rest:
         return ""
-    rest, earlier = match["rest"].strip(), before.strip().rstrip("?!. ")
     if find_periods(rest):
+        years = [period.first.year for period in find_periods(earlier) if period.first]
+        if years and all(period.first is None for period in find_periods(rest)):  # "and in May?" means the same year
+            rest = f"{rest} {years[-1]}"
         for period in reversed(find_periods(earlier)):
             earlier = (earlier[: period.start] + earlier[period.end :]).strip()
         rest = rest if _PREPOSITION.match(rest) else f"in {rest}"

@@ -209,11 +209,14 @@ class Matcher:
         if len(some) == 1 and (len(some[0].text) < _FEWEST_LETTERS or some[0].text.isdigit()):
             return None
         keys = [word.key for word in some]
+        if len(some) == 1 and any(keys[0] in column.keys for column, _ in indexes):
+            return None
         columns, found = list[ViewColumn](), list[tuple[str, ...]]()
         for column, values in indexes:
             holders = [values.by_word.get(key, frozenset()) for key in keys]
             both = frozenset.intersection(*holders)
             inside = sorted(value for value in both if _contains(word_keys(value), keys))
+            inside = [value for value in inside if 3 * len(keys) >= len(word_keys(value))]
             if len(some) == 1:
                 inside = [value for value in inside if _has_word(value, some[0].text)]
             if inside and len(inside) <= _MOST_PARTIAL:

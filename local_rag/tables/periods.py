@@ -18,28 +18,28 @@ _NTH |= {"4th": 4, "last": 4}
 _POINT = re.compile(
     rf"(?P<iso>\b{_YEAR}-\d\d-\d\d\b)|(?P<isomonth>\b{_YEAR}-(?:0\d|1[0-2])\b(?!-))"
     rf"|(?P<dotted>\b\d{{1,2}}[./]\d{{1,2}}[./]{_YEAR}\b)"
-    rf"|\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<daymonth>{_MONTH})(?:,?\s+(?P<dayyear>{_YEAR}))?"
-    rf"|\b(?P<monthday>{_MONTH})\s+(?P<dayafter>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<dayafteryear>{_YEAR}))?"
-    rf"|\b(?P<month>{_MONTH})(?:,?\s+(?:of\s+)?(?P<monthyear>{_YEAR}))?"
-    rf"|\bq(?P<quarter>[1-4])\b(?:\s*(?:of\s+|/|-)?\s*(?P<quarteryear>{_YEAR}))?"
+    rf"|\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<daymonth>{_MONTH})(?:,? (?P<dayyear>{_YEAR}))?"
+    rf"|\b(?P<monthday>{_MONTH}) (?P<dayafter>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<dayafteryear>{_YEAR}))?"
+    rf"|\b(?P<month>{_MONTH})(?:,? (?:of )?(?P<monthyear>{_YEAR}))?"
+    rf"|\bq(?P<quarter>[1-4])\b(?: ?(?:of |/|-)? ?(?P<quarteryear>{_YEAR}))?"
     rf"|\b(?P<yearfirst>{_YEAR})[ -]?q(?P<quarterafter>[1-4])\b"
-    rf"|\b(?P<nth>first|second|third|fourth|last|1st|2nd|3rd|4th)\s+quarter(?:\s+(?:of\s+|in\s+)?(?P<nthyear>{_YEAR}))?"
-    rf"|\b(?:(?P<half>first|second|1st|2nd)\s+half|h(?P<halfnumber>[12])\b)(?:\s+(?:of\s+)?(?P<halfyear>{_YEAR}))?"
+    rf"|\b(?P<nth>first|second|third|fourth|last|1st|2nd|3rd|4th) quarter(?: (?:of |in )?(?P<nthyear>{_YEAR}))?"
+    rf"|\b(?:(?P<half>first|second|1st|2nd) half|h(?P<halfnumber>[12])\b)(?: (?:of )?(?P<halfyear>{_YEAR}))?"
     rf"|(?<![\w-])(?P<year>{_YEAR})(?![\w-])",
     re.IGNORECASE,
 )
 _BEFORE = re.compile(
-    r"(?:\b(?P<range>between|from)|\b(?P<since>since|starting(?:\s+in|\s+from)?|from|as of|on or after)"
+    r"(?:\b(?P<range>between|from)|\b(?P<since>since|starting(?: in| from)?|from|as of|on or after)"
     r"|\b(?P<after>after|later than|following)|\b(?P<before>before|earlier than|prior to)"
-    r"|\b(?P<until>(?:until|till|up to|through|by)\s+the\s+end\s+of|by end of|until|till|up to|through|on or before"
+    r"|\b(?P<until>(?:until|till|up to|through|by) the end of|by end of|until|till|up to|through|on or before"
     r"|no later than)"
-    r"|\b(?:in|on|during|for|of|within|throughout)(?:\s+(?:the\s+)?(?:month|year|calendar year)(?:\s+of)?)?"
-    r"(?:\s+the)?)\s+\Z",
+    r"|\b(?:in|on|during|for|of|within|throughout)(?: (?:the )?(?:month|year|calendar year)(?: of)?)?"
+    r"(?: the)?) \Z",
     re.IGNORECASE,
 )
-_AND = re.compile(r"\s+(?:and|to|until|till|through)\s+(?:the\s+)?|\s*[-\u2013]\s*", re.IGNORECASE)
+_AND = re.compile(r" (?:and|to|until|till|through) (?:the )?| ?[-\u2013] ?", re.IGNORECASE)
 _LOOK_BACK = 40  # characters
-_ONWARD = re.compile(r"\s+(?:onwards?|and later|or later)\b", re.IGNORECASE)
+_ONWARD = re.compile(r" (?:onwards?|and later|or later)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

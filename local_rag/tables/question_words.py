@@ -23,21 +23,21 @@ _COMPARISON = re.compile(
     r"|(?P<less>less|fewer|lower|smaller|shorter|cheaper|younger) than(?! or)|(?P<under>under|below)"
     r"|(?P<least>at least|no less than|not less than|a minimum of|minimum of)"
     r"|(?P<most>at most|no more than|not more than|up to|a maximum of|maximum of)"
-    r"|(?P<exactly>exactly|equal to|equals)|(?P<between>between))\s+(?:an?\s+|the\s+)?"
+    r"|(?P<exactly>exactly|equal to|equals)|(?P<between>between)) (?:an? |the )?"
     + _NUMBER
-    + r"(?:(?P<joint>\s*(?:[A-Z]{3}|[€$£¥%])?\s+(?:and|to)\s+)"
+    + r"(?:(?P<joint> ?(?:[A-Z]{3}|[€$£¥%])? (?:and|to) )"
     + r"(?:(?:US\$|[€$£¥]|\b[A-Z]{3}\b)\s?)?(?P<second>\d[\d,.' ]{0,20}\d|\d))?"
-    r"(?P<onward>\s+or\s+(?:more|less|fewer|above|below|higher|lower))?",
+    r"(?P<onward> or (?:more|less|fewer|above|below|higher|lower))?",
     re.IGNORECASE,
 )
 _OR_MORE = re.compile(
-    rf"{_NUMBER}(?P<unit>\s+\w+)?\s+(?:or|and)\s+(?P<way>more|less|fewer|above|below|higher|lower|over|under)\b",
+    rf"{_NUMBER}(?P<unit> \w{{1,20}})? (?:or|and) (?P<way>more|less|fewer|above|below|higher|lower|over|under)\b",
     re.IGNORECASE,
 )
-_SIGN = re.compile(rf"(?P<sign>>=|<=|>|<|=)\s*{_NUMBER}")
+_SIGN = re.compile(rf"(?P<sign>>=|<=|>|<|=) ?{_NUMBER}")
 _MEAN = re.compile(r"\b(?:average|avg|mean|on average|typical(?:ly)?)\b", re.IGNORECASE)
 _SUM = re.compile(
-    r"\b(?:totals?|sum(?:med)?|altogether|in all|combined|overall|add(?:ed|s)? up|add up|cumulat\w+"
+    r"\b(?:totals?|sum(?:med)?|altogether|in all|combined|overall|add(?:ed|s)? up|add up|cumulat\w{1,5}"
     r"|together|sum up)\b",
     re.IGNORECASE,
 )
@@ -45,20 +45,20 @@ _NUMBER_OF = r"(?:(?<=^)|(?<=the )|(?<=total )|(?<=what ))number of"
 _COUNT = re.compile(rf"\b(?:how many|{_NUMBER_OF}|count(?: of)?|how often|no\. of)\b", re.IGNORECASE)
 _DISTINCT = re.compile(r"\b(?:different|distinct|unique|separate|various)\b", re.IGNORECASE)
 _DIFFERENCE = re.compile(
-    r"\bdifference\b|\bdiffer\b|\bhow (?:much|many) (?:\w+ ){0,4}?(?:more|less|fewer|higher|lower|larger"
+    r"\bdifference\b|\bdiffer\b|\bhow (?:much|many) (?:\w{1,20} ){0,4}?(?:more|less|fewer|higher|lower|larger"
     r"|smaller|bigger|longer|cheaper|costlier"
     r"|dearer|older)\b(?! than \d)|\bby how (?:much|many)\b|\b(?:change|increase|decrease|rise|drop|grow"
-    r"|growth|fell|rose|grew) (?:\w+ ){0,3}?(?:from|between)\b"
+    r"|growth|fell|rose|grew) (?:\w{1,20} ){0,3}?(?:from|between)\b"
     r"|\bcompared? (?:to|with)\b|\bversus\b|\bvs\b",
     re.IGNORECASE,
 )
 _GROUP = re.compile(
-    r"\b(?:per|for each|for every|by each|each|every|by|broken down by|split by|grouped by|group by)\s+(?:the\s+)?",
+    r"\b(?:per|for each|for every|by each|each|every|by|broken down by|split by|grouped by|group by) (?:the )?",
     re.IGNORECASE,
 )
 _TOP = re.compile(
-    r"\b(?:top|first|best|bottom)\s+(?P<after>\d{1,3}|two|three|four|five|six|seven|eight|nine|ten)\b"
-    r"|\b(?P<before>\d{1,3}|two|three|four|five|six|seven|eight|nine|ten)\s+(?=(?:most|least|highest"
+    r"\b(?:top|first|best|bottom) (?P<after>\d{1,3}|two|three|four|five|six|seven|eight|nine|ten)\b"
+    r"|\b(?P<before>\d{1,3}|two|three|four|five|six|seven|eight|nine|ten) (?=(?:most|least|highest"
     r"|largest|biggest|greatest|lowest"
     r"|smallest|cheapest|fewest|longest|shortest|latest|newest|earliest|oldest|best|top|heaviest|lightest)\b)",
     re.IGNORECASE,
@@ -68,6 +68,11 @@ _FOCUS = re.compile(
     r"|(?P<which>which|whose)|(?P<what>what(?:'s| is| are| was| were)?)"
     r"|(?P<who>who(?:m)?)|(?P<when>when|on (?:what|which) (?:date|day))|(?P<where>where)|(?P<list>list"
     r"|show|name|give|enumerate|display))\b",
+    re.IGNORECASE,
+)
+_COMPARATIVE = re.compile(
+    r"\b(?:more|less|fewer|higher|lower|larger|smaller|bigger|longer|shorter|older|younger|cheaper|better|worse|faster|slower"
+    r"|taller|heavier|earlier|later|greater|deeper)\b(?! than (?:an? )?[\d$€£])",
     re.IGNORECASE,
 )
 _NEGATION = re.compile(
@@ -125,6 +130,7 @@ class Said:
     operation_spans: tuple[tuple[int, int], ...]
     limit: int
     not_said: str
+    comparative: str
 
     @property
     def computes(self) -> bool:
@@ -151,7 +157,7 @@ def read_words(question: str) -> Said | None:
         (one.start(), one.end(), *SUPERLATIVES[one[0].lower()])
         for one in _SUPERLATIVE.finditer(text)
         if not _within(one.start(), one.end(), [*taken, *((two.start, two.end) for two in periods)])
-        and not re.match(r"\s+(?:name|names|quarter|half)\b", text[one.end() :], re.IGNORECASE)
+        and not re.match(r" (?:name|names|quarter|half)\b", text[one.end() :], re.IGNORECASE)
     )
     operations, spans = set[str](), list[tuple[int, int]]()
     for name, pattern in (
@@ -168,12 +174,14 @@ def read_words(question: str) -> Said | None:
     limit = _count_of(top["after"] or top["before"]) if top else 0
     if top:
         spans.append(top.span())
+    comparative = _COMPARATIVE.search(text) if re.search(r"\bor\b", text) else None
     unsaid = _NOT_COMPUTED.search(text)
     return Said(
         text, words, periods, comparisons, focus, focus_end, superlatives,
         tuple(one.span() for one in _GROUP.finditer(text)),
         tuple(one.span() for one in _NEGATION.finditer(text)),
         frozenset(operations), tuple(spans), limit, unsaid[0] if unsaid else "",
+        comparative[0].lower() if comparative else "",
     )  # fmt: skip
 
 
@@ -193,14 +201,14 @@ def _focus(text: str) -> tuple[Focus, int]:
         "list": "list",
     }
     if name == "what" and re.match(
-        r"\s*(?:'s|is|are|was|were)?\s*(?:the\s+)?number of\b", text[match.end() :], re.IGNORECASE
+        r" ?(?:'s|is|are|was|were)? ?(?:the )?number of\b", text[match.end() :], re.IGNORECASE
     ):
         end = re.search(r"number of", text[match.end() :], re.IGNORECASE)
         return "how many", match.end() + (end.end() if end else 0)
     if (
         name == "what"
         and match.end() - match.start() == len("what")
-        and not re.match(r"\s+(?:is|are|was|were|does|did|do|has|had)\b", text[match.end() :])
+        and not re.match(r" (?:is|are|was|were|does|did|do|has|had)\b", text[match.end() :])
     ):
         return "which", match.end()  # what products
     return focus[name], match.end()

@@ -13,6 +13,7 @@ from local_rag.text.cell_values import CURRENCY_CODES
 Number = int | float
 _MOST_VALUES = 200  # of a list or of groups
 _EXTREMES = {"max": "highest", "min": "lowest"}
+_MOST_EQUAL = 5  # rows beside the highest ones
 _MOST_OF_CELL = 20  # different values that a look-up may find
 
 
@@ -116,7 +117,8 @@ def _explain_no_rows(query: Query, held: RelationSet) -> None:
         alone = replace(query, conditions=(one,), group=None, operation="count")
         if one.column.kind == "number" and not one.values and _is_year(one) and not _count(alone, held).rows:
             raise NoRowsError(f"No row of {query.view.label} has *{one.column.name}* {one.words.removeprefix('is ')}.")
-    if query.operation != "count":
+    guessed = any(len(one.values) > 1 for one in query.conditions)
+    if query.operation != "count" or guessed:
         raise NoRowsError(f"No row of {query.view.label} has all of that: {in_words(query, 0)}.")
 
 
@@ -183,6 +185,8 @@ def _grouped(query: Query, held: RelationSet) -> TableAnswer:
     if not rows:
         raise NoRowsError("No group has a value.")
     kept = _first(rows, query.limit) if query.direction else rows
+    if query.direction and len(kept) == len(rows) > query.limit:
+        raise NoRowsError("All groups are equal.")
     values = tuple(TableValue(str(label), _rounded(number), query.unit) for label, number in kept)
     sql = _said_sql(query, f"{group}, {value}", missing + (f" LIMIT {len(kept)}" if query.direction else ""))
     notes = ("Several are equal.",) if query.direction and len(kept) > query.limit else ()
@@ -211,6 +215,8 @@ def _top(query: Query, held: RelationSet) -> TableAnswer:
     if not rows:
         raise NoRowsError(f"No row has a value in *{column.name}*.")
     kept = _first(rows, query.limit or 1)
+    if len(kept) > (query.limit or 1) + _MOST_EQUAL:
+        raise NoRowsError(f"{len(kept)} rows are equal.")
     values = tuple(TableValue(str(label), _rounded(number), column.unit) for label, number in kept)
     sql = _bound(head + order + f" LIMIT {len(kept)}", where(query)[1])
     one = len(kept) == 1 and (query.limit or 1) == 1

@@ -103,15 +103,15 @@ SUPERLATIVES: dict[str, tuple[str, str]] = {
 
 # What no query here can compute, and what asks for a text.
 NOT_COMPUTED = (
-    r"median|percentile|quartile|standard deviation|variance|correlat\w*|regression|forecast\w*"
-    r"|predict\w*|extrapolat\w*"
-    r"|growth rate|trend\w*|moving average|running total|cumulative|weighted|percent(?:age)?|per ?cent"
+    r"median|percentile|quartile|standard deviation|variance|correlat\w{0,12}|regression|forecast\w{0,12}"
+    r"|predict\w{0,12}|extrapolat\w{0,12}"
+    r"|growth rate|trend\w{0,12}|moving average|running total|cumulative|weighted|percent(?:age)?|per ?cent"
     r"|proportion|share of"
     r"|(?:what|which) share|ratio|(?:what|which) fraction|year[- ]on[- ]year|month[- ]on[- ]month"
-    r"|seasonal\w*|outliers?|histogram|chart|plot"
+    r"|seasonal\w{0,12}|outliers?|histogram|chart|plot"
 )
 FOR_TEXT = (
-    r"why|explain\w*|reasons?|should|recommend\w*|advise|likely|how (?:do|can|should|would) (?:i|we|you"
+    r"why|explain\w{0,12}|reasons?|should|recommend\w{0,12}|advise|likely|how (?:do|can|should|would) (?:i|we|you"
     r"|one)|what happens"
     r"|will (?:we|be|it|the)|if (?:i|we|you)|allowed|policy|according to the (?:policy|contract|handbook"
     r"|agreement)|mean by|meaning of|define"

@@ -51,7 +51,7 @@ _IDENTIFIER = re.compile(
     r"|serial|account|case|project|cost cent(?:er|re)) number|.*#",
     re.IGNORECASE,
 )
-_UNIT_IN_NAME = re.compile(r"[(\[]\s*(?P<unit>[^()\[\]]{1,12})\s*[)\]]")
+_UNIT_IN_NAME = re.compile(r"[(\[](?P<unit>[^()\[\]]{1,12})[)\]]")
 _SCALED = re.compile(
     r"(?:k|K|T|m|M|bn)?(?:[A-Z]{3}|[€$£])(?:k|m|bn|M)?|(?:[A-Z]{3}|[€$£]) ?(?:k|m|bn|thousands?|millions?)"
 )
