@@ -49,7 +49,9 @@ def _answer(path: Path, splitting: Splitting | None, on_page: Callable[[], None]
         return {"reason": "is nested too deeply"}
     except Exception as error:  # noqa: BLE001  a single file must not end the run
         return {"reason": f"cannot be read ({type(error).__name__}: {error})"}
-    fields = asdict(replace(document, headings=() if splitting else document.headings[:_MOST_HEADINGS], tables=(), grids=()))
+    fields = asdict(
+        replace(document, headings=() if splitting else document.headings[:_MOST_HEADINGS], tables=(), grids=())
+    )
     del fields["path"], fields["tables"], fields["grids"]
     return {
         "sha256": sha256,
