@@ -43,6 +43,7 @@ from local_rag.extraction.asking import DocumentAsker
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column, parse_columns
 from local_rag.extraction.extraction import Extraction, Table
+from local_rag.extraction.saved_tables import SavedTables
 from local_rag.files import Disk
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Index, Indexes
@@ -336,6 +337,10 @@ class View:
         with self._reading() as (_, seen):
             meant = seen.document_meant(document_id) if seen else document_id
         self._extraction().correct(meant, column, cell)
+
+    def tables_of(self, person: str = "") -> SavedTables:
+        """Return the tables that a person has saved; without an id, those of who serves the library."""
+        return SavedTables(self.folder, person, kept=self.settings.retention.conversations)
 
     def _extraction(self) -> Extraction:
         models = [identity_of(self.settings, role) for role in ("answer", "rerank", "embed")]

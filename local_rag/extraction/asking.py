@@ -69,8 +69,13 @@ class DocumentAsker:
         self._generator, self._form, self._reader = generator, form, reader
         self._refusal = generator.model.tokenize(form.refusal)[0] if form.refusal else None
 
-    def ask(self, document: ReadDocument, columns: Sequence[Column], search: Search) -> Iterator[tuple[Column, Cell]]:
-        """Yield the cell of each column; those of one shared reading follow each other."""
+    def ask(
+        self, document: ReadDocument, columns: Sequence[Column], search: Search
+    ) -> Iterator[list[tuple[Column, Cell]]]:
+        """Yield the cells of the columns, those of one shared reading together."""
+        if not document.passages:
+            yield [(column, NOT_STATED) for column in columns]
+            return
         for group, passages in self._readings(document, columns, search):
             prefix = self._prefix(document.title, passages)
             first = self._answers(
@@ -87,15 +92,15 @@ class DocumentAsker:
                 for number in doubtful
                 if (request := self._own_request(number, group[number], document, passages))
             )
-            for number, column in enumerate(group):
-                yield column, self._decide(readings[number], first[number], found[number], second.get(number))
+            yield [
+                (column, self._decide(readings[number], first[number], found[number], second.get(number)))
+                for number, column in enumerate(group)
+            ]
 
     def _readings(
         self, document: ReadDocument, columns: Sequence[Column], search: Search
     ) -> Iterator[tuple[Sequence[Column], Sequence[Passage]]]:
         """Yield columns with the passages that are read for them: the whole document if it fits."""
-        if not document.passages:
-            return
         room = min(_SHARED_TOKENS, self._generator.context_tokens // 2)
         lengths = {one.chunk_id: self._count(one.text) for one in document.passages}
         if sum(lengths.values()) <= room:

@@ -100,15 +100,16 @@ class Extraction:
             missing = [column for column, cell in zip(columns, row.cells, strict=True) if cell is None]
             if missing and not stop():
                 progress(Progress("extract", asked, total, row.title))
-                for _cell in self._ask(row.document, missing):
-                    asked += 1
+                for cells in self._ask(row.document, missing):
+                    asked += cells
                     progress(Progress("extract", asked, total, row.title))
                     if stop():
                         break
         done = self.stored(columns, filters, newest=newest, most=most) if asked else table
         return Table(done.columns, done.rows, asked)
 
-    def _ask(self, document_id: int, columns: Sequence[Column]) -> Iterator[Cell]:
+    def _ask(self, document_id: int, columns: Sequence[Column]) -> Iterator[int]:
+        """Ask a document, and yield the number of cells that were stored together."""
         with self.reading() as store:
             document = store.document(document_id)
             if document is None:  # removed meanwhile
@@ -116,11 +117,13 @@ class Extraction:
             passages = [found_passage(chunk, 0.0, (), "none") for chunk in store.chunks(document_id)]
             read = ReadDocument(document.title, store.document_text(document_id), passages)
         with self.open_asker(document.path) as (asker, search):
-            for column, cell in asker.ask(read, columns, search):
-                key = self._key(column, document)
+            for group in asker.ask(read, columns, search):
+                cells = {
+                    self._key(column, document): json.dumps(asdict(cell), ensure_ascii=False) for column, cell in group
+                }
                 with closing(Store(self.folder, write=True)) as store:
-                    put_cells(store, document.sha256, {key: json.dumps(asdict(cell), ensure_ascii=False)})
-                yield cell
+                    put_cells(store, document.sha256, cells)
+                yield len(cells)
 
     def correct(self, document_id: int, column: Column, cell: Cell | None) -> None:
         """Store a person's cell in place of what the model said; with None, let the model's count again."""

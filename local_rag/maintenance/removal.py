@@ -24,7 +24,7 @@ from local_rag.indexing.added_texts import delete_texts
 from local_rag.indexing.distinction import Distinction
 from local_rag.indexing.embedding import index_rows
 from local_rag.indexing.indexer import content_of
-from local_rag.store.cell_rows import drop_unused_cells
+from local_rag.store.cell_rows import drop_unused_cells, forget_tables
 from local_rag.store.context_rows import drop_unused_distinctions, put_distinction, stored_distinction
 from local_rag.store.counts import count_rows, is_unfinished
 from local_rag.store.database import Store, StoredDocument
@@ -161,6 +161,7 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
             history.forget_documents(is_gone, erased=names)
     forget_questions(store.folder, is_gone)
     forget_limits(store.folder, names)
+    forget_tables(store, names)
     indexes.over(store).expunge()
     indexes.over(store).prune()
     delete_files(leftovers(store.folder))

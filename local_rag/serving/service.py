@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 from local_rag.asking import Person
 from local_rag.display import one_line
 from local_rag.errors import LocalRagError
+from local_rag.extraction.saved_tables import SavedTable
 from local_rag.files import AUDIT_FILE, DEFAULT_FOLDER
 from local_rag.library import Library
 from local_rag.records import Answer, Correction, Found, Passage
@@ -27,6 +29,7 @@ from local_rag.serving.worker import LibraryWorker
 from local_rag.view import View
 
 T = TypeVar("T")
+_TURN_SECONDS = 10.0  # after which a table gives way, once a document is done
 
 # Sends a request to a running server of the library and returns its reply, None if there is none; it leaves the server
 # once the function says so.
@@ -133,6 +136,25 @@ class Service:
 
         return self._submit(work, caller, lambda job: self._forward_question(job, request))
 
+    def extract(self, table: SavedTable, caller: Caller, *, most: int = 0) -> Job[int]:
+        """Queue the next questions of a table, of its `most` first documents; the result is how many cells are missing.
+
+        They are those of a few documents, so that other questions need not wait for all.
+        """
+        worker = self.worker
+
+        def work(library: Library, job: Job[int]) -> int:
+            self._audit(library, caller, table=table.name, questions=[column.question for column in table.columns])
+            began = time.monotonic()
+
+            def stop() -> bool:
+                return job.ended() or bool(worker.waiting) or time.monotonic() - began > _TURN_SECONDS
+
+            seen, newest = library.seen_by(caller.person.limits), table.newest
+            return seen.extract(table.columns, filters=table.filters, newest=newest, most=most, stop=stop).missing
+
+        return self._submit(work, caller)
+
     def read_ahead(self, request: SearchRequest, caller: Caller) -> None:
         """Let the model read what a search has found, until a job of this library waits: a question may follow.
 
@@ -176,8 +198,8 @@ class Service:
         """
         if not library.settings.retention.audit:
             return
-        time, client = datetime.now(UTC).isoformat(timespec="seconds"), caller.address or "command line"
-        line = {"time": time, "client": client, "route": caller.route, **done}
+        now, client = datetime.now(UTC).isoformat(timespec="seconds"), caller.address or "command line"
+        line = {"time": now, "client": client, "route": caller.route, **done}
         if caller.person.name:
             line["person"] = caller.person.name
         path = library.folder / AUDIT_FILE

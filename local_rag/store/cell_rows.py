@@ -5,7 +5,7 @@ filters; each belongs to a person.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from local_rag.store.database import Store
 from local_rag.store.schema import crc32, has_cells
@@ -40,3 +40,37 @@ def drop_unused_cells(store: Store) -> None:
     if has_cells(store.connection):
         with store.transaction():
             store.connection.execute("DELETE FROM cells WHERE sha256 NOT IN (SELECT sha256 FROM documents)")
+
+
+def saved_tables(store: Store, person: str) -> list[tuple[str, str]]:
+    """Return the tables of a person, by name: the id of each, and what is saved of it."""
+    if not has_cells(store.connection):
+        return []
+    query = "SELECT id, saved FROM saved_tables WHERE person = ? ORDER BY name, id"
+    return list(store.connection.execute(query, (person,)))
+
+
+def put_table(store: Store, identifier: str, person: str, name: str, saved: str) -> None:
+    """Save a table, or replace it if it is this person's."""
+    with store.transaction():
+        store.connection.execute(
+            "INSERT INTO saved_tables VALUES (?1, ?2, ?3, ?4) "
+            "ON CONFLICT (id) DO UPDATE SET name = ?3, saved = ?4 WHERE person = ?2",
+            (identifier, person, name, saved),
+        )
+
+
+def forget_tables(store: Store, names: Callable[[str], bool]) -> None:
+    """Delete the saved tables that name, among their documents, what is erased."""
+    if not has_cells(store.connection):
+        return
+    rows = store.connection.execute("SELECT id, saved FROM saved_tables").fetchall()
+    gone = [(key,) for key, saved in rows if any(map(names, json.loads(saved)["filters"]["within"]))]
+    with store.transaction():
+        store.connection.executemany("DELETE FROM saved_tables WHERE id = ?", gone)
+
+
+def drop_table(store: Store, identifier: str, person: str) -> None:
+    """Delete a table of a person; its cells stay."""
+    with store.transaction():
+        store.connection.execute("DELETE FROM saved_tables WHERE id = ? AND person = ?", (identifier, person))

@@ -18,6 +18,7 @@ from local_rag.errors import LocalRagError
 from local_rag.serving.http import Interface, client_of, json_response, person_of, status_of
 from local_rag.serving.question_lists import QuestionLists
 from local_rag.serving.service import Service
+from local_rag.serving.table_runs import TableRuns
 from local_rag.serving.threads import LateError
 from local_rag.serving.unix_socket import SocketServer
 from local_rag.serving.worker import LibraryWorker
@@ -32,6 +33,7 @@ from local_rag.web.pages import (
     changes_page,
     digest_pages,
     document_page,
+    extract_page,
     history_page,
     inspect_page,
     library_page,
@@ -48,6 +50,7 @@ Log = Callable[[str], None]
 _PAGES = (
     ask_page,
     questions_page,
+    extract_page,
     document_page,
     changes_page,
     operations_page,
@@ -93,7 +96,7 @@ def make_app(
     library = worker.library
     changes = DocumentChanges(library.folder, maintain, library.erases_later, unwritten=library.count_unwritten)
     worker.on_answering = changes.give_way
-    lists, drawings = QuestionLists(service), PageDrawings()
+    lists, tables, drawings = QuestionLists(service), TableRuns(service), PageDrawings()
     added = [interface(service) for interface in interfaces]
 
     def told(scope: Scope, status: int, seconds: float) -> None:
@@ -119,6 +122,7 @@ def make_app(
             await socket.close()
         await asyncio.to_thread(changes.close)
         lists.close()
+        tables.close()
         drawings.close()
         await asyncio.to_thread(worker.close)
 
@@ -129,7 +133,8 @@ def make_app(
         exception_handlers={LocalRagError: _expected, HTTPException: _refused, Exception: _failed},
         lifespan=life,
     )
-    app.state.site = Site(service, changes, AllowedFolders(may_add), lists, port=port, root=root, libraries=libraries)
+    allowed = AllowedFolders(may_add)
+    app.state.site = Site(service, changes, allowed, lists, tables, port=port, root=root, libraries=libraries)
     app.state.pace, app.state.checkup = library_page.Pace(), Checkup(check)
     app.state.reading_questions = questions_page.Reading()
     app.state.drawings = drawings

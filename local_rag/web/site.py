@@ -25,6 +25,7 @@ from local_rag.serving.open_history import OpenHistory
 from local_rag.serving.question_lists import QuestionLists
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import Service
+from local_rag.serving.table_runs import TableRuns
 from local_rag.view import View
 from local_rag.web.changes.additions import AllowedFolders
 from local_rag.web.changes.document_changes import DocumentChanges
@@ -71,7 +72,8 @@ class Site:
     """What the pages ask and change, and their templates.
 
     `changes` are those of the documents, which may be added from below the `allowed` folders; `lists` are those of
-    questions. The addresses of the pages begin with `root`; `libraries` are those of the server, each with its root.
+    questions, and `tables` those that are extracted. The addresses of the pages begin with `root`; `libraries` are
+    those of the server, each with its root.
     """
 
     def __init__(
@@ -80,12 +82,14 @@ class Site:
         changes: DocumentChanges,
         allowed: AllowedFolders,
         lists: QuestionLists,
+        tables: TableRuns,
         *,
         port: int | None = None,
         root: str = "",
         libraries: Named = (),
     ) -> None:
-        self.service, self.changes, self.allowed, self.lists = service, changes, allowed, lists
+        self.service, self.changes, self.allowed = service, changes, allowed
+        self.lists, self.tables = lists, tables
         self.seal, self.root = Seal(port), root
         self._templates = Environment(
             loader=FileSystemLoader(Path(__file__).parent / "templates"),
