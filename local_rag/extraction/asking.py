@@ -15,13 +15,14 @@ from local_rag.answering.units import headings_of
 from local_rag.extraction.cells import NOT_STATED, Cell
 from local_rag.extraction.checking import DocumentReading, Found, noted
 from local_rag.extraction.columns import TYPE_REQUESTS, Column
+from local_rag.extraction.values import TYPED
 from local_rag.keys import key_of
 from local_rag.llama.generator import Generator, Request
 from local_rag.model_records import AnswerForm
 from local_rag.models.reader import Reader
 from local_rag.records import Passage
 
-VERSION = 1  # of the code below and in checking.py: raise it when the same document is read or checked otherwise
+VERSION = 2  # of the code below and in checking.py: raise it when the same document is read or checked otherwise
 _SHARED_TOKENS = 1800  # of a document that is read at once, or of the passages of a longer one
 _OWN_TOKENS = 300  # of the sentences that are shown when a question is asked by itself
 _ANSWER_TOKENS, _LIST_TOKENS = 40, 80
@@ -83,7 +84,7 @@ class DocumentAsker:
                 for number, column in enumerate(group)
             )
             readings = {number: self._read(column, passages, document.text) for number, column in enumerate(group)}
-            found = {number: readings[number].find(one.text) if one.text else None for number, one in first.items()}
+            found = {number: _about(readings[number], one) for number, one in first.items()}
             doubtful = [
                 number for number, one in first.items() if self._is_doubtful(one, found[number], readings[number])
             ]
@@ -168,6 +169,8 @@ class DocumentAsker:
             return answer.odds > _HOPELESS
         if found is None or not found.fits or answer.odds < _SURE:
             return True
+        if reading.is_foreign and reading.column.type not in TYPED:  # no reader tells whether this is asked for
+            return True
         return bool(reading.others(found, within=_WITHIN))
 
     def _own_request(
@@ -189,8 +192,10 @@ class DocumentAsker:
         """Return the cell for what was said, once or twice."""
         odds = first.odds if second is None or math.isnan(second.odds) else (first.odds + second.odds) / 2
         likely = None if math.isnan(odds) else 1 / (1 + math.exp(-max(-30.0, min(30.0, _BIAS + _WEIGHT * odds))))
-        again = reading.find(second.text) if second and second.text else None
+        again = _about(reading, second) if second else None
         kept, sure = _choose(first, found, second, again)
+        if reading.is_foreign and second and second.text and (again is None or not sure):
+            kept = None  # no reader tells which of two answers, or whether one in other words, is right
         if kept is None or (second and odds < 0 and not (first.text and second.text)):
             return replace(NOT_STATED, probability=_not(likely))
         return self._cell(reading, kept, likely, sure=sure)
@@ -198,6 +203,12 @@ class DocumentAsker:
     def _cell(self, reading: DocumentReading, found: Found, likely: float | None, *, sure: bool = True) -> Cell:
         note = noted(reading.others(found, within=_WITHIN))
         return reading.cell(found, likely, sure=sure, note=note or ("" if sure else "asked twice, the model differs"))
+
+
+def _about(reading: DocumentReading, answer: _Answer) -> Found | None:
+    """Return where the document says an answer, in a place that is about the question."""
+    found = reading.find(answer.text) if answer.text else None
+    return found if found and reading.is_about(found.unit) else None
 
 
 def _choose(

@@ -1,5 +1,6 @@
 """Check what a model says against the document: find the place that says it, and read it as a value of the type."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -21,12 +22,15 @@ from local_rag.extraction.values import (
     writes_decimal_commas,
 )
 from local_rag.records import Passage
+from local_rag.text.languages import language_of
 from local_rag.text.tokens import keyword_tokens
 
 _SHARE = 0.6  # of the words of an answer that a quotation must say one after the other
 _ALIKE = 0.6  # the share of their other words that two sentences about one value have in common
 _SHORT = 2  # words of an answer that says yes or no and nothing else
 _FIRST = 8  # units that may be what an answer of yes or no stands on
+_ABOUT = -3.5  # the reader's logit of a sentence from which on it may answer
+_RARE = 3  # units that have a word by which one of them is about the question
 _MOST_NOTED = 3  # other values that are named
 _LONGEST = 600  # characters of a quotation
 
@@ -51,6 +55,8 @@ class DocumentReading:
         self.column, self.passages = column, passages
         self.units = sorted(units, key=lambda unit: unit.rank)
         self._commas = writes_decimal_commas(text)
+        self.is_foreign = language_of(text) != language_of(column.question)
+        self._asked = set(keyword_tokens(column.question))
         self._values = dict[int, list[Value]]()
 
     def values_in(self, unit: Unit) -> list[Value]:
@@ -60,6 +66,21 @@ class DocumentReading:
         if unit.rank not in self._values:
             self._values[unit.rank] = find_values(self.column.type, unit.text, decimal_comma=self._commas)
         return self._values[unit.rank]
+
+    def is_about(self, unit: Unit) -> bool:
+        """Return whether a unit is about the question: by a word that few units have, or by what the reader says.
+
+        Across languages, and without a reader, this cannot be told: then it is.
+        """
+        if self.is_foreign or unit.logit is None or unit.logit >= _ABOUT:
+            return True
+        passage = self.passages[unit.passage]
+        said = set(keyword_tokens(" ".join([unit.text, unit.heading, *passage.headings[-1:]])))
+        return any(self._counts[word] <= _RARE for word in self._asked & said)
+
+    @cached_property
+    def _counts(self) -> Counter[str]:
+        return Counter(word for unit in self.units for word in self._asked & set(keyword_tokens(unit.text)))
 
     @cached_property
     def best(self) -> Unit | None:
@@ -121,7 +142,7 @@ class DocumentReading:
         if best is None:
             return None
         unit, (start, end) = best
-        wanted = set(keyword_tokens(answer)) - set(keyword_tokens(self.column.question))
+        wanted = set(keyword_tokens(answer)) - self._asked
         said = set(keyword_tokens(unit.text[start:end]))
         return best if wanted and len(wanted & said) >= _SHARE * len(wanted) else None
 
@@ -146,9 +167,8 @@ class DocumentReading:
         if found:
             return found[0]
         # Of the first units the one with most words of the question: the order of the others is close to chance.
-        asked = set(keyword_tokens(self.column.question))
         near = self.units[:_FIRST]
-        return max(near, key=lambda unit: len(asked & set(keyword_tokens(unit.text))), default=None)
+        return max(near, key=lambda unit: len(self._asked & set(keyword_tokens(unit.text))), default=None)
 
     def _find_choice(self, answer: str) -> Found | None:
         choice = chosen_among(self.column, answer)
@@ -190,8 +210,7 @@ class DocumentReading:
         if found.value is None or self.column.type not in TYPED:
             return []
         own, other = _words(found.unit, found.value), list[tuple[Unit, Value]]()
-        asked = set(keyword_tokens(self.column.question))
-        shared = len(asked & own)
+        shared = len(self._asked & own)
         for unit in self.units:
             for value in self.values_in(unit):
                 if value.readings & found.value.readings or value.open:
@@ -203,7 +222,7 @@ class DocumentReading:
                     and found.unit.logit is not None
                     and unit.logit >= found.unit.logit - within
                     and shared > 0
-                    and len(asked & words) >= shared
+                    and len(self._asked & words) >= shared
                 )
                 if (alike or near) and unit is not found.unit:
                     other.append((unit, value))

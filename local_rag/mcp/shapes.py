@@ -119,6 +119,21 @@ class AskArguments(Arguments):
     question: str = Field(min_length=1, max_length=MAX_QUESTION, description="A question of the documents.")
 
 
+class ExtractArguments(Arguments):
+    """What `extract` takes."""
+
+    columns: list[Annotated[str, Field(max_length=MAX_QUESTION)]] = Field(
+        min_length=1,
+        max_length=20,
+        description="What to ask of each document, as in 'Notice period: How long is the notice period? (duration)'. "
+        "Types: text, name, number, amount, percentage, date, duration, yes/no, one of: A | B, list.",
+    )
+    within: Within
+    types: Types
+    newest: bool = Field(default=False, description="Only the newest version of each document.")
+    start: int = Field(default=0, ge=0, description="`next` of the call before, with the same columns.")
+
+
 class Rank(BaseModel):
     """The rank, from 1, and the score in a list."""
 
@@ -231,6 +246,34 @@ class BriefResults(BaseModel):
     documents: list[str]
     lines: list[BriefLine]
     left_out: int = 0
+
+
+class ExtractedCell(BaseModel):
+    """What a document says to a question: a value that its quotation holds, or that it is not stated."""
+
+    column: str
+    state: Literal["stated", "unsure", "not stated", "not asked yet"]
+    value: str = ""
+    quotation: str = ""
+    remark: str | None = None
+
+
+class ExtractedRow(BaseModel):
+    """A document with its cells."""
+
+    document: str
+    title: str
+    location: str
+    cells: list[ExtractedCell]
+
+
+class ExtractResults(BaseModel):
+    """What `extract` gives: rows from `start` on, and how many cells of all rows are not asked yet."""
+
+    rows: list[ExtractedRow]
+    documents: int
+    missing: int = Field(description="If not 0, call again with the same arguments: what is asked is kept.")
+    next: int | None = Field(default=None, description="The `start` of the rows that had no room; null at the end.")
 
 
 class Fetched(Text):
@@ -383,7 +426,16 @@ SHAPES: Mapping[str, Shape] = {
         AskArguments,
         Answered,
     ),
+    "extract": Shape(
+        "Ask every document the same questions",
+        "Let the library's own model ask each document the same questions, and return a row for each document: values "
+        "with their quotations, or not stated. Takes long: each call asks some documents, so call again while "
+        "`missing` is not 0.",
+        ExtractArguments,
+        ExtractResults,
+    ),
 }
+_ANSWERING = frozenset({"ask", "extract"})  # tools that need the model that answers
 
 
 def listed_tools(*, with_ask: bool) -> list[dict[str, Any]]:
@@ -404,7 +456,7 @@ def listed_tools(*, with_ask: bool) -> list[dict[str, Any]]:
             },
         }
         for name, shape in SHAPES.items()
-        if with_ask or name != "ask"
+        if with_ask or name not in _ANSWERING
     ]
 
 

@@ -16,6 +16,9 @@ from local_rag.digests.brief import Line
 from local_rag.digests.statements import Place
 from local_rag.display import one_line, printable
 from local_rag.errors import MissingError, ModelError, QuestionError
+from local_rag.extraction.columns import parse_columns
+from local_rag.extraction.extraction import Row, Table
+from local_rag.extraction.saved_tables import SavedTable
 from local_rag.mcp import shapes
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_list, fit_passages, fit_text
 from local_rag.records import Passage
@@ -280,6 +283,40 @@ async def ask(service: Service, asked: shapes.AskArguments, caller: Caller) -> s
     )
 
 
+async def extract(service: Service, asked: shapes.ExtractArguments, caller: Caller) -> shapes.ExtractResults:
+    """Ask some of what is missing in a table, and return the rows from a number on."""
+    filters = Filters.parse(within=_several(asked.within), types=_several(asked.types))
+    table = SavedTable("", "", parse_columns(asked.columns), filters, asked.newest)
+    await service.extract(table, caller).outcome()
+    library = service.library_for(caller.person)
+    found = await service.aside(lambda: library.extract(table.columns, filters=filters, newest=asked.newest, ask=False))
+    rows = [_extracted(found, row) for row in found.rows[asked.start :]]
+    for shown in range(len(rows), 0, -1):
+        following = asked.start + shown if shown < len(rows) else None
+        whole = shapes.ExtractResults(
+            rows=rows[:shown], documents=len(found.rows), missing=found.missing, next=following
+        )
+        if shown == 1 or cost(whole) <= MAX_SEARCH:
+            return whole
+    return shapes.ExtractResults(rows=[], documents=len(found.rows), missing=found.missing)
+
+
+def _extracted(table: Table, row: Row) -> shapes.ExtractedRow:
+    cells = [
+        shapes.ExtractedCell(
+            column=_short(column.name),
+            state=cell.state if cell else "not asked yet",
+            value=_short(cell.text) if cell else "",
+            quotation=_short(cell.quotation) if cell else "",
+            remark=_short(cell.note) if cell and cell.note else None,
+        )
+        for column, cell in zip(table.columns, row.cells, strict=True)
+    ]
+    return shapes.ExtractedRow(
+        document=f"document-{row.document}", title=_short(row.title), location=one_line(row.path), cells=cells
+    )
+
+
 Handler = Callable[[Service, Any, Caller], Awaitable[BaseModel]]
 
 
@@ -301,6 +338,7 @@ HANDLERS: Mapping[str, Handler] = {
     "list_documents": _reading(list_documents),
     "status": status,
     "ask": ask,
+    "extract": extract,
 }
 
 

@@ -348,6 +348,20 @@ def test_ask_says_what_came_of_a_doubtful_answer(folder: Path, question: str, ou
     assert bool(said["closest"]) != quoted
 
 
+def test_extract_asks_each_document_and_tells_what_is_missing(folder: Path) -> None:
+    def reply(prompt: str) -> str:
+        return "seven" if "at seven" in prompt.rpartition("Question: ")[0] else "Unanswerable."
+
+    arguments = {"columns": ["Leaves: When does the boat leave?"], "in": "*.txt"}
+    found = call(local_service(folder, served.parts(reply)), "extract", arguments, with_ask=True)
+    assert (found["documents"], found["missing"], found["next"]) == (1, 0, None)
+    cell = found["rows"][0]["cells"][0]
+    assert (cell["state"], cell["value"]) == ("stated", "seven")
+    assert cell["quotation"] == "The boat leaves the harbour at seven."
+    wrong = call(local_service(folder), "extract", {"columns": ["A: When? (date)", "A: Who?"]}, with_ask=True)
+    assert "Two columns are named" in wrong
+
+
 def test_a_running_server_answers_in_the_place_of_own_models(folder: Path) -> None:
     def none(_model: InstalledModel) -> FakeEmbedder:
         raise AssertionError("the server has the models")
