@@ -44,7 +44,7 @@ def test_a_host_talks_to_the_server(folder: Path, era: str) -> None:
     with served.server(make_app(worker, hosts=allowed, interfaces=INTERFACES)) as address:
         served.wait_until(lambda: not worker.loading)
         tools, found, answer, wrong = anyio.run(run, address)
-    assert tools == ["search", "find", "fetch", "list_documents", "status", "ask", "extract"]
+    assert tools == ["search", "find", "diff", "brief", "fetch", "list_documents", "status", "ask", "extract"]
     assert found["dense"] == "ready"
     assert found["results"][0]["title"] == "Boat"
     assert answer["citations"][0]["location"].endswith("boat.txt:1")
