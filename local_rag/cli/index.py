@@ -17,6 +17,7 @@ from local_rag.indexing.indexer import IndexReport
 from local_rag.indexing.watch import Watch, batches
 from local_rag.library import Library
 from local_rag.machine import give_way
+from local_rag.reading.stores import thunderbird_profiles, zotero_folders
 from local_rag.records import Chunker, ContextMode, Skipped
 from local_rag.settings import Settings
 
@@ -57,6 +58,8 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
 @model_option("embed", "embed with")
 @click.option("--contexts", is_flag=True, help="Then write the sentences of all chunks, until they are done or Ctrl-C.")
 @click.option("--renew-contexts", is_flag=True, help="Recompute what distinguishes each document from the others.")
+@click.option("--thunderbird", is_flag=True, help="Also index the mail of Thunderbird's profiles of this user.")
+@click.option("--zotero", is_flag=True, help="Also index the literature of this user's Zotero.")
 @click.option("--watch", "watches", is_flag=True, help="Keep running and index changes until Ctrl-C.")
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 def command(
@@ -64,6 +67,8 @@ def command(
     library: Path,
     contexts: bool,
     renew_contexts: bool,
+    thunderbird: bool,
+    zotero: bool,
     watches: bool,
     as_json: bool,
     **settings: Any,
@@ -72,6 +77,10 @@ def command(
 
     Only new and changed files are processed. You can stop at any time; the same command continues where it stopped.
     """
+    if thunderbird:
+        paths += _kept_by("Thunderbird", thunderbird_profiles(Path.home()))
+    if zotero:
+        paths += _kept_by("Zotero", zotero_folders(Path.home()))
     if has_own_process(click.get_current_context()):
         give_way()  # searches meanwhile should not become slower
     with open_library(library, **settings) as opened, IndexProgress() as progress:
@@ -85,6 +94,13 @@ def command(
     if watches:
         with suppress(KeyboardInterrupt), closing(Watch(opened.folder)) as watch:
             _watch(opened, watch, as_json)
+
+
+def _kept_by(program: str, folders: Sequence[Path]) -> tuple[Path, ...]:
+    """Return the folders in which a program keeps what it has; raise LocalRagError if there is none."""
+    if not folders:
+        raise LocalRagError(f"No folder of {program} was found below {Path.home()}; name its folder instead.")
+    return tuple(folders)
 
 
 def _watch(opened: Library, watch: Watch, as_json: bool) -> None:

@@ -45,7 +45,7 @@ def difference_as_dict(difference: Difference, name: Name = display_path) -> dic
     }
 
 
-def counted(difference: Difference) -> str:
+def kinds_of_changes(difference: Difference) -> str:
     """Say how many changes there are of each kind."""
     counts = difference.counts.items()
     return ", ".join(f"{count:,} {kind.removesuffix('s') if count == 1 else kind}" for kind, count in counts)
@@ -54,8 +54,8 @@ def counted(difference: Difference) -> str:
 def headline(difference: Difference, name: Name = display_path) -> str:
     """Say in one line what was compared, and how many changes of which kind there are."""
     changes = len(difference.changes)
-    said = f"{changes} {'change' if changes == 1 else 'changes'} ({counted(difference)})" if changes else "no change"
-    return one_line(f"{name(difference.before)} -> {name(difference.after)}: {said}")
+    number = f"{changes} {'change' if changes == 1 else 'changes'} ({kinds_of_changes(difference)})"
+    return one_line(f"{name(difference.before)} -> {name(difference.after)}: {number if changes else 'no change'}")
 
 
 def difference_as_lines(difference: Difference) -> Iterator[str]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from local_rag.reading.stores import is_message
 from local_rag.records import DocumentKind
 
 EMPTY, NO_TEXT, NOT_REGULAR = "empty", "contains no text", "not a regular file"
@@ -21,8 +22,9 @@ ARCHIVE = "archive, not a document"
 PROGRAM = "program, not a document"
 FONT = "font, not a document"
 DATA = "data file, not a document"
+DELETED = "deleted in the mail program"
 _EXPECTED = {
-    EMPTY, NO_TEXT, NOT_REGULAR, BINARY, PRIVATE_KEY, KEYS, IMAGE, MEDIA, ARCHIVE, PROGRAM, FONT, DATA
+    EMPTY, NO_TEXT, NOT_REGULAR, BINARY, PRIVATE_KEY, KEYS, IMAGE, MEDIA, ARCHIVE, PROGRAM, FONT, DATA, DELETED
 }  # fmt: skip
 
 
@@ -115,7 +117,7 @@ _UNSUPPORTED = {
     PROGRAM: ".exe .dll .so .dylib .o .a .lib .obj .class .pyc .pyd .wasm .msi .bin",
     FONT: ".ttf .otf .woff .woff2 .eot",
     DATA: ".jsonl .ndjson .parquet .arrow .feather .avro .npy .npz .pkl .pickle .h5 .hdf5 .mat "
-    ".rds .sqlite .sqlite3 .db .mdb .dat .gguf .safetensors .pt .pth .onnx .ckpt .map",
+    ".rds .msf .sqlite .sqlite3 .db .mdb .dat .gguf .safetensors .pt .pth .onnx .ckpt .map",
     "unsupported document format": ".doc .xls .ppt .xlsb .pages .numbers .key .mobi .azw .azw3 "
     ".djvu .ps .one .vsd .vsdx",
 }
@@ -147,14 +149,15 @@ FORMATS: Mapping[str, Format] = {
 
 
 _BY_NAME = dict.fromkeys(_KEY_NAMES.split(), Format(unsupported=KEYS))
+_BY_NAME["zotero.sqlite"] = Format(converter="zotero.convert_zotero")
 
 
-_PLAIN_TEXT = Format()
+PLAIN_TEXT = Format()
 
 
 def format_of(path: Path) -> Format:
     """Return the format of a file by its name; unknown suffixes are read as plain text."""
-    return format_named(path.name)
+    return FORMATS[".eml"] if is_message(path) else format_named(path.name)
 
 
 def format_named(name: str) -> Format:
@@ -162,7 +165,7 @@ def format_named(name: str) -> Format:
     if found := _BY_NAME.get(name.lower()):
         return found
     stem, dot, suffix = name.rpartition(".")
-    return FORMATS.get(f".{suffix}".lower(), _PLAIN_TEXT) if stem and dot and suffix else _PLAIN_TEXT
+    return FORMATS.get(f".{suffix}".lower(), PLAIN_TEXT) if stem and dot and suffix else PLAIN_TEXT
 
 
 def is_expected(reason: str) -> bool:

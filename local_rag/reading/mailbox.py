@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from local_rag.files import FileStamp, document_sha256, open_regular, read_stamped, stamp_of
+from local_rag.reading.stores import MAILBOX_INDEX
 
 _SEPARATOR = re.compile(rb"From \S*[ \t].{0,200}?(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? .{0,60}?\d\d:\d\d.{0,40}?\d{4}")
 _ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
@@ -28,9 +29,15 @@ def is_mailbox(name: str) -> bool:
 
 
 def mailbox_of(path: str | Path) -> str | None:
-    """Return the mailbox that contains a message, None if the path is not that of a message."""
+    """Return the mailbox that contains a message, None if the path is not that of a message.
+
+    A mailbox of Thunderbird has no suffix, but an index beside it.
+    """
     mailbox, _, name = str(path).rpartition("/")
-    return mailbox if is_mailbox(mailbox.rpartition("/")[2]) and _NAME.fullmatch(name) else None
+    if not _NAME.fullmatch(name):
+        return None
+    is_one = is_mailbox(mailbox.rpartition("/")[2]) or Path(f"{mailbox}{MAILBOX_INDEX}").is_file()
+    return mailbox if is_one else None
 
 
 def messages(path: str | Path) -> Iterator[tuple[str, int]]:

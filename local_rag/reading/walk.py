@@ -11,9 +11,10 @@ from typing import NamedTuple
 
 from local_rag.errors import LocalRagError
 from local_rag.files import GONE, LOCAL_DISK, Disk, FileStamp, is_utf8, open_regular, stamp_of
-from local_rag.reading.formats import NOT_REGULAR, format_named
+from local_rag.reading.formats import NOT_REGULAR, PLAIN_TEXT, format_named, format_of
 from local_rag.reading.ignore import IgnorePattern, parse_pattern
 from local_rag.reading.mailbox import is_mailbox, messages
+from local_rag.reading.stores import MAILBOX_INDEX, is_mail_folder, names_to_read
 from local_rag.records import Skipped
 
 MAX_BYTES = 50 * 1024 * 1024
@@ -131,13 +132,15 @@ class Walk:
         names = self._disk.names(folder)
         if nested and _LIBRARY in names:
             return []
+        if nested and folder.rpartition("/")[2].startswith(".") and not is_mail_folder(names):
+            return []  # only those of a Maildir are looked into
         if ".gitignore" in names:
             rules += _rules_of(Path(folder))
         start = f"{folder.rstrip('/')}/"
         return [
             (start, name, rules, device)
-            for name in sorted(names, reverse=True)
-            if not (name.startswith(".") or name in _NEVER_ENTERED or self._is_excluded(f"{start}{name}"))
+            for name in sorted(names_to_read(names), reverse=True)
+            if not (name in _NEVER_ENTERED or self._is_excluded(f"{start}{name}"))
         ]
 
     def _is_excluded(self, path: str) -> bool:
@@ -149,9 +152,9 @@ class Walk:
             yield Skipped(Path(path), NOT_REGULAR)
         elif path == self._token:
             yield Skipped(Path(path), "the token of the server")
-        elif reason := format_named(name).unsupported:
+        elif reason := format_of(Path(path)).unsupported:
             yield Skipped(Path(path), reason)
-        elif is_mailbox(name):
+        elif is_mailbox(name) or (format_named(name) == PLAIN_TEXT and self._exists(f"{path}{MAILBOX_INDEX}")):
             yield from self._messages(path, stamp_of(status, looked_ns))
         else:
             yield self._within_limit(path, stamp_of(status, looked_ns))

@@ -15,6 +15,7 @@ from local_rag.reading.converters.calendars import calendar_text
 from local_rag.reading.converters.converted import Attachment, Converted, Sections, notes_of
 from local_rag.reading.converters.html_pages import convert_html, convert_whole_page
 from local_rag.reading.decode import decode, decode_with_notes
+from local_rag.reading.formats import DELETED
 from local_rag.reading.mailbox import split_mailbox
 from local_rag.reading.provenance import make_provenance
 
@@ -26,6 +27,7 @@ _STUB = re.compile(r"html|browser|mail (?:program|client|reader)|view|display|an
 _MOST_PARTS, _DEEPEST, _MOST_FRAMES = 2000, 20, 200
 _BROKEN_CODE = re.compile(r"(\w-) $")  # programs also break behind a hyphen, and keep the space
 _WORD = re.compile(r"\w+")
+_STATUS, _EXPUNGED = re.compile(r"[0-9a-fA-F]{4}"), 0x0008
 
 
 class _ShortHeaders(email.policy.Compat32):
@@ -48,9 +50,17 @@ def convert_mail(data: bytes) -> Converted:
     head = _headers(mail)
     if not head:
         raise ReadError("not a mail: no sender, recipient, date or subject")
+    if _is_deleted(mail):
+        raise ReadError(DELETED)
     reader = _Reader()
     reader.read(mail)
     return reader.converted(head)
+
+
+def _is_deleted(mail: Part) -> bool:
+    """Return whether Thunderbird has deleted a message that its mailbox still holds."""
+    status = str(mail.get("X-Mozilla-Status", "")).strip()
+    return _STATUS.fullmatch(status) is not None and bool(int(status, 16) & _EXPUNGED)
 
 
 def convert_mailbox(data: bytes) -> Converted:

@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from local_rag.digests.brief import DEFAULT_LINES, LISTS, MOST_LINES, Line
 from local_rag.digests.brief_output import brief_as_dict, brief_as_markdown, headings_of
-from local_rag.digests.difference_output import counted, difference_as_dict, difference_as_markdown
+from local_rag.digests.difference_output import difference_as_dict, difference_as_markdown, kinds_of_changes
 from local_rag.digests.differences import Change
 from local_rag.digests.statements import Place
 from local_rag.display import Name
@@ -25,7 +25,7 @@ _MOST_SHOWN = 300  # changes on a page
 _MOST_NAMES = 500  # documents that a field offers
 _LONGEST = 2000  # characters of a quotation on a page
 _LONGEST_NAME = 1000
-_PIECE = re.compile(r"\w+|\W+")
+_PIECE = re.compile(r"\w+(?:[.,]\w+)*+|\W+?(?=\w|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def diff(request: PageRequest) -> Response:
         return attachment(difference_as_markdown(difference, escaped, shown["name"]), "changes.md", "text/markdown")
     rows = [_row(one, documents, shown["name"]) for one in difference.changes[:_MOST_SHOWN]]
     more = len(difference.changes) - len(rows)
-    found = {"difference": difference, "rows": rows, "more": more, "counts": counted(difference)}
+    found = {"difference": difference, "rows": rows, "more": more, "counts": kinds_of_changes(difference)}
     return request.page("diff.html", **shown | found)
 
 
