@@ -22,7 +22,7 @@ from local_rag.model_records import AnswerForm
 from local_rag.models.reader import Reader
 from local_rag.records import Passage
 
-VERSION = 2  # of the code below and in checking.py: raise it when the same document is read or checked otherwise
+VERSION = 3  # of the code below and in checking.py: raise it when the same document is read or checked otherwise
 _SHARED_TOKENS = 1800  # of a document that is read at once, or of the passages of a longer one
 _OWN_TOKENS = 300  # of the sentences that are shown when a question is asked by itself
 _ANSWER_TOKENS, _LIST_TOKENS = 40, 80
@@ -34,6 +34,7 @@ _OR_REFUSE = f', or reply "{_REFUSAL}." if the sources do not say.'  # for a mod
 _WITHIN = 1.0  # the reader's logits of two sentences that answer about equally well differ by less
 _SURE = 1.0  # log odds of an answer that needs no second one, where all else fits
 _HOPELESS = -4.0  # log odds below which a refusal is believed
+_BEHIND = 1.0  # by which a question fits a place less than another one that has the same value from it
 _BIAS, _WEIGHT = 0.8, 0.43
 
 
@@ -93,10 +94,11 @@ class DocumentAsker:
                 for number in doubtful
                 if (request := self._own_request(number, group[number], document, passages))
             )
-            yield [
-                (column, self._decide(readings[number], first[number], found[number], second.get(number)))
-                for number, column in enumerate(group)
+            decisions = [
+                _decide(readings[number], first[number], found[number], second.get(number))
+                for number in range(len(group))
             ]
+            yield [(column, _cell(one)) for column, one in zip(group, _without_rivals(decisions), strict=True)]
 
     def _readings(
         self, document: ReadDocument, columns: Sequence[Column], search: Search
@@ -188,21 +190,78 @@ class DocumentAsker:
         suffix = closing_prompt(self._request(column), model)
         return Request(str(number), prefix, suffix, _room(column), refusal=self._refusal)
 
-    def _decide(self, reading: DocumentReading, first: _Answer, found: Found | None, second: _Answer | None) -> Cell:
-        """Return the cell for what was said, once or twice."""
-        odds = first.odds if second is None or math.isnan(second.odds) else (first.odds + second.odds) / 2
-        likely = None if math.isnan(odds) else 1 / (1 + math.exp(-max(-30.0, min(30.0, _BIAS + _WEIGHT * odds))))
-        again = _about(reading, second) if second else None
-        kept, sure = _choose(first, found, second, again)
-        if reading.is_foreign and second and second.text and (again is None or not sure):
-            kept = None  # no reader tells which of two answers, or whether one in other words, is right
-        if kept is None or (second and odds < 0 and not (first.text and second.text)):
-            return replace(NOT_STATED, probability=_not(likely))
-        return self._cell(reading, kept, likely, sure=sure)
 
-    def _cell(self, reading: DocumentReading, found: Found, likely: float | None, *, sure: bool = True) -> Cell:
-        note = noted(reading.others(found, within=_WITHIN))
-        return reading.cell(found, likely, sure=sure, note=note or ("" if sure else "asked twice, the model differs"))
+@dataclass(frozen=True, slots=True)
+class _Decision:
+    """What counts for a column: what was found, None for nothing; `odds` are those of the model that there is any."""
+
+    reading: DocumentReading
+    found: Found | None
+    odds: float
+    sure: bool = True
+
+    @property
+    def likely(self) -> float | None:
+        """Return the probability that the document states it, None where the engine does not tell."""
+        if math.isnan(self.odds):
+            return None
+        return 1 / (1 + math.exp(-max(-30.0, min(30.0, _BIAS + _WEIGHT * self.odds))))
+
+    @property
+    def strength(self) -> float:
+        """Return how well the place fits the question, beside other questions: by the reader and the model."""
+        odds = 0.0 if math.isnan(self.odds) else self.odds
+        logit = self.found.unit.logit if self.found and not self.reading.is_foreign else None
+        return odds + (logit or 0.0)
+
+
+def _decide(reading: DocumentReading, first: _Answer, found: Found | None, second: _Answer | None) -> _Decision:
+    """Decide what counts of what was said, once or twice."""
+    odds = first.odds if second is None or math.isnan(second.odds) else (first.odds + second.odds) / 2
+    again = _about(reading, second) if second else None
+    kept, sure = _choose(first, found, second, again)
+    if reading.is_foreign and second and second.text and (again is None or not sure):
+        kept = None  # no reader tells which of two answers, or whether one in other words, is right
+    if second and odds < 0 and not (first.text and second.text):
+        kept = None
+    if kept and kept.value is None and not reading.answers(kept.unit):
+        kept = None  # what is no value of the type is only quoted where it answers
+    return _Decision(reading, kept, odds, sure)
+
+
+def _without_rivals(decisions: Sequence[_Decision]) -> list[_Decision]:
+    """Return decisions of which no two have the same value in the same place, unless it fits both questions well.
+
+    A model that finds nothing for one question likes to give the answer to a similar one.
+    """
+    best = dict[tuple[object, ...], float]()
+    for one in decisions:
+        if place := _place_of(one):
+            best[place] = max(one.strength, best.get(place, one.strength))
+    kept = list[_Decision]()
+    for one in decisions:
+        place = _place_of(one)
+        behind = best[place] - one.strength if place else 0.0
+        kept.append(replace(one, found=None) if behind >= _BEHIND else one)
+    return kept
+
+
+def _place_of(one: _Decision) -> tuple[object, ...] | None:
+    """Return which value in which place was found; None for nothing, or for yes and no, which stand in no place."""
+    if one.found is None or one.found.value is None or one.reading.column.type in {"yes/no", "one of"}:
+        return None
+    unit, value = one.found.unit, one.found.value
+    return unit.passage, unit.start, value.start, value.end
+
+
+def _cell(one: _Decision) -> Cell:
+    """Return the cell of a decision."""
+    if one.found is None:
+        return replace(NOT_STATED, probability=None if one.likely is None else 1 - one.likely)
+    note = noted(one.reading.others(one.found, within=_WITHIN))
+    return one.reading.cell(
+        one.found, one.likely, sure=one.sure, note=note or ("" if one.sure else "asked twice, the model differs")
+    )
 
 
 def _about(reading: DocumentReading, answer: _Answer) -> Found | None:
@@ -230,10 +289,6 @@ def _choose(
 
 def _room(column: Column) -> int:
     return _LIST_TOKENS if column.type == "list" else _ANSWER_TOKENS
-
-
-def _not(likely: float | None) -> float | None:
-    return None if likely is None else 1 - likely
 
 
 def _in_order(passages: Iterable[Passage]) -> list[Passage]:

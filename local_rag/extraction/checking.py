@@ -30,6 +30,7 @@ _ALIKE = 0.6  # the share of their other words that two sentences about one valu
 _SHORT = 2  # words of an answer that says yes or no and nothing else
 _FIRST = 8  # units that may be what an answer of yes or no stands on
 _ABOUT = -3.5  # the reader's logit of a sentence from which on it may answer
+_ANSWERS = 0.0  # the reader's logit of a sentence that probably answers
 _RARE = 3  # units that have a word by which one of them is about the question
 _MOST_NOTED = 3  # other values that are named
 _LONGEST = 600  # characters of a quotation
@@ -77,6 +78,10 @@ class DocumentReading:
         passage = self.passages[unit.passage]
         said = set(keyword_tokens(" ".join([unit.text, unit.heading, *passage.headings[-1:]])))
         return any(self._counts[word] <= _RARE for word in self._asked & said)
+
+    def answers(self, unit: Unit) -> bool:
+        """Return whether the reader is quite sure that a unit answers the question."""
+        return not self.is_foreign and unit.logit is not None and unit.logit >= _ANSWERS
 
     @cached_property
     def _counts(self) -> Counter[str]:
