@@ -148,8 +148,10 @@ class _Aligning:
         neighbours = (self._to.get(one - 1) == other - 1) + (self._to.get(one + 1) == other + 1)
         if not words and not others:  # only values: cells of a table
             alike = 1.0 if neighbours == len("||") else 0.0
-        least = _ALIKE_IN_PLACE if neighbours == len("||") else _ALIKE
-        if alike < least:
+        in_place = neighbours == len("||")
+        if first.kind == second.kind == "row" and first.name != second.name and not in_place:
+            return None  # rows with other names are of other things
+        if alike < (_ALIKE_IN_PLACE if in_place else _ALIKE):
             return None
         return alike + _NEXT_TO * neighbours + _SAME_SECTION * (first.section[-1:] == second.section[-1:])
 

@@ -128,8 +128,7 @@ class _Comparing:
         for _, run in runs:
             found = [number for _, number in run]
             place = self._place(side, found)
-            about = readable(own[found[0]].text) if own[found[0]].kind == "heading" else _last(own[found[0]].section)
-            yield Change(kind, _cut(about), (), place if side == 0 else None, place if side else None)
+            yield Change(kind, _cut(_called(own[found[0]])), (), place if side == 0 else None, place if side else None)
 
     def _moved(self, aligned: Alignment) -> Iterator[Change]:
         """Yield what stands elsewhere now: a section as one change, or statements that follow each other."""
@@ -161,8 +160,7 @@ class _Comparing:
             return ""
         label, colon, _ = text.partition(": ")
         if statement.kind == "row":
-            first = text.split("; ")[0].split(" | ")[0]
-            return _cut(first.partition(": ")[2] or first)
+            return _cut(statement.name)
         changed = {one for value in values for one in (value.before, value.after) if one}
         verb = _VERB.search(text)
         for part in (label if colon else "", text[: verb.start()] if verb else ""):
@@ -171,6 +169,13 @@ class _Comparing:
                 is_ordinary = words[1:2].islower() and words.split()[0].casefold() in self._ordinary
                 return _cut(f"{words[0].lower()}{words[1:]}" if is_ordinary else words)
         return _cut(_last(statement.section))
+
+
+def _called(statement: Statement) -> str:
+    """Return what a statement is called: a heading or the name of a row, else the heading above."""
+    if statement.kind == "heading":
+        return readable(statement.text)
+    return statement.name if statement.kind == "row" else _last(statement.section)
 
 
 def _follows(before: Pair, pair: Pair) -> bool:

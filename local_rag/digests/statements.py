@@ -19,8 +19,8 @@ from local_rag.text.words import plain
 
 # A number, or the label of an item, with which a statement begins: it changes whenever one before it comes or goes.
 _LABEL = re.compile(
-    r"\s*(?:#{1,6}\s+)?(?:(?:[-*+\u2022]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\d{1,3}(?:\.\d{1,3})+\.?(?=\s+[A-Z]))"
-    r"(?:\s+|\Z))?"
+    r"\s*(?:#{1,6}\s+)?(?:Row \d{1,9}:\s"
+    r"|(?:[-*+\u2022]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\d{1,3}(?:\.\d{1,3})+\.?(?=\s+[A-Z]))(?:\s+|\Z))?"
 )
 _WORD = re.compile(r"[^\W_]+|(?<![^\W_])-(?=\d)|[%\u2030\u20ac\u00a3\u00a5\u20b9$<>\u2264\u2265\u00b1]")
 _LETTERS = re.compile(r"[^\W\d_]+")
@@ -28,6 +28,7 @@ _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])-\n\s*(?=[^\W\d_])")
 _LINK = re.compile(r"\]\([^)\s]{0,2000}\)")
 _PAGE_NUMBER = re.compile(r"(?:page|seite|p\.)?\s?\d{1,4}(?:\s?(?:of|/|von)\s?\d{1,4})?", re.IGNORECASE)
 _LONGEST_JOINED = 2000  # characters
+_CELL_END = re.compile(r"; | \| ")
 _SHORT_LINE = 50  # characters: prose is wrapped at more
 _ENDS = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)*_`]{0,4}\Z")
 
@@ -71,6 +72,12 @@ class Statement:
     read: str
     section: tuple[str, ...]
     text: str = field(repr=False)
+
+    @cached_property
+    def name(self) -> str:
+        """Return the cell that names a row: the first one with a letter, without the head of its column."""
+        cells = [cell.partition(": ")[2] or cell for cell in _CELL_END.split(self.read)]
+        return next((cell for cell in cells if _LETTERS.search(cell)), cells[0])
 
     @cached_property
     def words(self) -> tuple[str, ...]:

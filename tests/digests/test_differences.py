@@ -143,3 +143,14 @@ def test_whatever_is_compared_every_quotation_stands_in_its_document(one: str, o
         assert change.before or change.after
         for side, place in ((before, change.before), (after, change.after)):
             assert place is None or side.text[place.start : place.end] == place.text
+
+
+def test_rows_of_a_sheet_are_told_by_their_names_and_not_by_their_numbers() -> None:
+    def sheet(rows: list[tuple[str, int]]) -> DocumentText:
+        text = "Item,Price,Valid\n" + "".join(f"{name},{price},2024-05-01\n" for name, price in rows)
+        return text_of_file(parse(Path("prices.csv"), text.encode()))
+
+    before = [(f"Lamp {number}", 10 + number) for number in range(12)]
+    after = [*before[:3], ("Lamp 3", 99), *before[4:7], *before[8:], ("Cable", 7)]
+    changes = compare(sheet(before), sheet(after)).changes
+    assert [one.summary for one in changes] == ["Lamp 3: 13 -> 99", "removed: Lamp 7", "added: Cable"]
