@@ -199,12 +199,9 @@ def _statements(document: DocumentText) -> Iterator[Statement]:
 def _parts(text: str, unit: Unit) -> Iterator[tuple[int, int]]:
     """Yield the span of a unit, or those of the sentences of an item and of lines that are no wrapped prose."""
     quoted = text[unit.start : unit.end]
+    parts = [*_separate_lines(quoted)] if unit.kind in {"sentence", "item", "step"} else [quoted]
     if unit.kind in {"item", "step"}:
-        parts = split_sentences(quoted.replace("\n", " "))
-    elif unit.kind == "sentence" and "\n" in quoted:
-        parts = [*_separate_lines(quoted)]
-    else:
-        parts = [quoted]
+        parts = [sentence for part in parts for sentence in split_sentences(part.replace("\n", " "))]
     start = unit.start
     for part in parts:
         first = start + len(part) - len(part.lstrip())
