@@ -5,7 +5,7 @@ that show these documents alone, so no method has to leave anything out, and non
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -36,7 +36,7 @@ from local_rag.digests.brief import DEFAULT_LINES, Brief, require_lines, write_b
 from local_rag.digests.differences import Difference, compare
 from local_rag.digests.digest_answers import answer_digest
 from local_rag.digests.digest_questions import digest_question
-from local_rag.digests.named_documents import NamedDocuments, read_from_disk
+from local_rag.digests.named_documents import NamedDocuments, ReadFromDisk, reading_files
 from local_rag.display import Name, names_below
 from local_rag.errors import LibraryError, StoppedError
 from local_rag.extraction.asking import DocumentAsker
@@ -408,13 +408,13 @@ class View:
         With one name, its two newest versions are compared. With `read_files`, who sees the whole library may also name
         files that are not indexed, or that have changed since.
         """
-        from_disk = read_from_disk if read_files and self.is_whole else None
-        if from_disk and after and not is_library(self.folder):
-            return compare(*(from_disk(Path(name)) for name in (before, after)))
-        with self._named() as named:
-            if not after:
-                return compare(*named.versions_of(str(before)))
-            return compare(*(named.open(str(name), from_disk) for name in (before, after)))
+        with self._files(read_files) as from_disk:
+            if from_disk and after and not is_library(self.folder):
+                return compare(*(from_disk(Path(name)) for name in (before, after)))
+            with self._named() as named:
+                if not after:
+                    return compare(*named.versions_of(str(before)))
+                return compare(*(named.open(str(name), from_disk) for name in (before, after)))
 
     def brief(
         self,
@@ -430,11 +430,15 @@ class View:
         is as in `diff`.
         """
         require_lines(lines)
-        from_disk = read_from_disk if read_files and self.is_whole else None
-        if from_disk and names and not is_library(self.folder):
-            return write_brief([from_disk(Path(name)) for name in names], lines)
-        with self._named(as_filters(filters)) as named:
-            return write_brief(named.texts([str(name) for name in names], from_disk), lines)
+        with self._files(read_files) as from_disk:
+            if from_disk and names and not is_library(self.folder):
+                return write_brief([from_disk(Path(name)) for name in names], lines)
+            with self._named(as_filters(filters)) as named:
+                return write_brief(named.texts([str(name) for name in names], from_disk), lines)
+
+    def _files(self, read_files: bool) -> AbstractContextManager[ReadFromDisk | None]:
+        """Return what reads files that are not indexed, for who sees the whole library and wishes for it."""
+        return reading_files() if read_files and self.is_whole else nullcontext()
 
     @contextmanager
     def _named(self, filters: Filters = EVERYTHING) -> Iterator[NamedDocuments]:

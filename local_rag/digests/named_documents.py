@@ -1,6 +1,7 @@
 """Find the documents of a library that a person names: by path, file name or title, or by words of them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePath
@@ -23,13 +24,21 @@ _GENERIC = frozenset(keyword_tokens("document documents doc file files version v
 ReadFromDisk = Callable[[Path], DocumentText]
 
 
-def read_from_disk(path: Path) -> DocumentText:
-    """Read a file that is not indexed, in a process of its own; raise MissingError if it cannot be read."""
+@contextmanager
+def reading_files() -> Iterator[ReadFromDisk]:
+    """Yield a function that reads files that are not indexed, in a process of its own, which the first one starts.
+
+    It raises MissingError for a file that cannot be read.
+    """
     with IsolatedReader(None) as reader:
-        try:
-            return text_of_file(reader.read(path.resolve()).document)
-        except ReadError as error:
-            raise MissingError(f"{path} cannot be compared or summed up: {error}.") from None
+
+        def read(path: Path) -> DocumentText:
+            try:
+                return text_of_file(reader.read(path.resolve()).document)
+            except ReadError as error:
+                raise MissingError(f"{path} cannot be compared or summed up: {error}.") from None
+
+        yield read
 
 
 class NamedDocuments:
