@@ -63,7 +63,7 @@ def add_person(
             connection.execute(query, (secrets.token_hex(8), *row, token_hash(token)))
         except sqlite3.IntegrityError:
             raise LibraryError(
-                f"There is already a person {name}; run `local-rag people remove` first to give a new token."
+                f"There is already a person {name}; choose another name, or remove this person first."
             ) from None
     return token
 

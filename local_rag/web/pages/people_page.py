@@ -12,7 +12,7 @@ from starlette.routing import Route
 from local_rag.asking import PERSON_ROLES, Filters, Person, PersonRole
 from local_rag.catalogue.folder_tree import Branch, Leaf, folder_tree
 from local_rag.display import names_below
-from local_rag.errors import ForbiddenError, QuestionError
+from local_rag.errors import ForbiddenError, LibraryError, MissingError, QuestionError
 from local_rag.retrieval.filters import outermost
 from local_rag.serving.http import json_response
 from local_rag.web.forms import as_fields, filters_of, text_field
@@ -118,6 +118,14 @@ async def save(request: PageRequest) -> Response:
     draft = await _draft(request)
 
     def keep() -> Response:
+        try:
+            return kept()
+        except (QuestionError, LibraryError) as error:
+            if request.wants_json or isinstance(error, MissingError):
+                raise
+            return _form(request, draft, problem=str(error))
+
+    def kept() -> Response:
         found = request.service.library.people
         if not draft.id:
             person = found.add(draft.name, draft.role, draft.limits)
@@ -211,12 +219,13 @@ async def _draft(request: PageRequest) -> Draft:
     )
 
 
-def _form(request: PageRequest, draft: Draft) -> Response:
+def _form(request: PageRequest, draft: Draft, *, problem: str = "") -> Response:
     tree = folder_tree(request.service.library.contents())
     ticked = set(draft.within) & set(_patterns(tree))
     others = as_fields(Filters(within=tuple(one for one in draft.within if one not in ticked), tags=draft.tags))
     seen = _seen(request, draft)
-    return request.page("person.html", draft=draft, tree=tree, chosen=ticked, others=others, seen=seen, roles=ROLES)
+    shown = {"draft": draft, "tree": tree, "chosen": ticked, "others": others, "seen": seen, "roles": ROLES}
+    return request.page("person.html", status=400 if problem else 200, problem_of_form=problem, **shown)
 
 
 def _patterns(tree: Sequence[Branch | Leaf]) -> Iterator[str]:
