@@ -33,6 +33,9 @@ from local_rag.web.pages import (
     history_page,
     inspect_page,
     library_page,
+    login_page,
+    people_page,
+    rating_page,
 )
 from tests.support import served
 from tests.support.served import QUESTION
@@ -152,6 +155,18 @@ REQUESTS: list[tuple[str, str, str, dict[str, str]]] = [
     ("POST", "/library/watch", "on=1", FORM),
     ("POST", "/library/stop", "", FORM),
     ("POST", "/library/remove", "document=1&confirmed=1", FORM),
+    ("GET", "/library?q=boat&sort=title", "", {}),
+    ("GET", "/people", "", {}),
+    ("POST", "/people", "name=Anna", FORM),
+    ("GET", "/people/new", "", {}),
+    ("POST", "/people/preview", "name=Anna", FORM),
+    ("POST", "/people/contact", "contact=Maria", FORM),
+    ("GET", "/people/0123", "", {}),
+    ("POST", "/people/0123/link", "", FORM),
+    ("POST", "/people/0123/remove", "", FORM),
+    ("GET", "/join/0123", "", {}),
+    ("POST", "/join/0123", "", FORM),
+    ("POST", "/rate", urlencode({"question": "When?", "wrong": 1}), FORM),
     ("GET", "/healthz", "", {}),
     ("GET", "/inspect?q=boat&path=boat", "", {}),
     ("POST", "/inspect/question", urlencode({"question": "When?", "chunk": 1}), FORM),
@@ -226,7 +241,8 @@ def test_no_route_does_anything_in_the_event_loop_but_wait(
     assert max(slow, default=0.0) < SLEEP / 2, caplog.text
     assert waited < SLEEP / 2
     reached = {(method, target.partition("?")[0]) for method, target, _, _ in asked}
-    for page in (changes_page, ask_page, document_page, library_page, inspect_page, history_page, site):
+    for page in (changes_page, ask_page, document_page, library_page, inspect_page, history_page, site, login_page,
+                 people_page, rating_page):  # fmt: skip
         for route in page.ROUTES:
             matching = [
                 one for one in reached if route.path_regex.fullmatch(one[1]) and one[0] in (route.methods or ())
