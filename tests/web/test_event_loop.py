@@ -155,6 +155,7 @@ REQUESTS: list[tuple[str, str, str, dict[str, str]]] = [
     ("POST", "/library/watch", "on=1", FORM),
     ("POST", "/library/stop", "", FORM),
     ("POST", "/library/remove", "document=1&confirmed=1", FORM),
+    ("GET", "/rows?query=SELECT+1", "", {}),
     ("GET", "/library?q=boat&sort=title", "", {}),
     ("GET", "/people", "", {}),
     ("POST", "/people", "name=Anna", FORM),
