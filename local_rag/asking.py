@@ -154,7 +154,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class KeptTurn:
-    """A question and its answer with what was read for it, of the `found` passages; `opens` begins a new subject."""
+    """A question and its answer with what was read for it, of the `found` passages; `opens` begins a new subject.
+
+    It was asked of what passes the `filters`.
+    """
 
     id: int
     asked: str
@@ -162,16 +165,21 @@ class KeptTurn:
     answer: Answer
     found: int
     opens: bool
+    filters: Filters = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)
 class KeptConversation:
-    """A conversation: its id, its start (local time), its title or first question, and its number of questions."""
+    """A conversation: its id, its start (local time), its title or first question, and its number of questions.
+
+    A `pinned` one stands above the others.
+    """
 
     id: str
     started: str
     title: str
     turns: int
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,3 +209,15 @@ class KeptOfQuestions:
 
     conversations: int = 0
     answers: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Suggested:
+    """Questions that a library was found to answer, and how many were tried for that.
+
+    `quoted` are SHA-256 and path of the documents that answered them.
+    """
+
+    questions: tuple[str, ...] = ()
+    tried: int = 0
+    quoted: tuple[tuple[str, str], ...] = ()

@@ -1,31 +1,15 @@
 """A conversation: each question is searched and answered together with the earlier ones on the same subject."""
 
-import re
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, KeptConversation, KeptTurn, Turn
 from local_rag.records import Answer, Passage, Written
 from local_rag.store.history import History
+from local_rag.text.small_talk import reply_to_small_talk
 
-_GREETING = "Hello. Ask something that the documents may answer."
-_THANKS = "You are welcome."
-_FAREWELL = "Goodbye."
 FORGOTTEN = "This conversation has been forgotten, so your question begins a new one."
 NOT_KEPT = "This conversation was forgotten while the answer was written, so the answer is not kept."
-_REPLIES = {
-    **dict.fromkeys(("hi", "hello", "hey", "hi there", "hello there", "good morning", "good afternoon"), _GREETING),
-    **dict.fromkeys(("good evening", "good day", "greetings", "how are you"), _GREETING),
-    **dict.fromkeys(("thanks", "thank you", "thank you very much", "many thanks", "thanks a lot", "thx"), _THANKS),
-    **dict.fromkeys(("ok", "okay", "great", "ok thanks", "okay thanks", "great thanks", "ok thank you"), _THANKS),
-    **dict.fromkeys(("bye", "goodbye", "good bye", "good night", "see you", "bye bye"), _FAREWELL),
-}
-
-
-def reply_to_greeting(text: str) -> str | None:
-    """Return the fixed reply to a greeting or thanks, which needs no search; None for any other text."""
-    words = " ".join(re.findall(r"\w+", text.lower())) if len(text) < max(map(len, _REPLIES)) * 2 else ""
-    return _REPLIES.get(words)
 
 
 class Ask(Protocol):
@@ -53,11 +37,11 @@ class Conversation:
         self.last: Answer | None = None
 
     def ask(self, question: str, *, on_text: Callable[[Written], None] = lambda _text: None) -> Answer:
-        """Ask a question like `Library.ask`; a greeting is answered without a search.
+        """Ask a question like `Library.ask`; a greeting is answered without a search and not kept.
 
         A question that repeats the previous one replaces its turn.
         """
-        if reply := reply_to_greeting(question):
+        if reply := reply_to_small_talk(question):
             on_text(Written(reply))
             return Answer(question, reply, "answered")
         self.notice = ""
@@ -67,7 +51,9 @@ class Conversation:
         again = bool(self.turns) and self.turns[-1].question == question
         earlier = self.turns[:-1] if again else self.turns
         answer = self._ask(question, self.options, earlier=tuple(earlier), on_text=on_text)
-        kept = self._history.add(self._id, answer, epoch=epoch, opens=not earlier, again=again)
+        kept = self._history.add(
+            self._id, answer, epoch=epoch, opens=not earlier, again=again, filters=self.options.filters
+        )
         if kept is None:
             self._begin_anew(NOT_KEPT)
         else:

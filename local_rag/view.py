@@ -32,6 +32,8 @@ from local_rag.catalogue.contents import (
     whole_document,
 )
 from local_rag.catalogue.library_status import Status, collect_status, status_of_part
+from local_rag.catalogue.overview import Overview, overview
+from local_rag.catalogue.question_drafts import draft_questions
 from local_rag.digests.brief import DEFAULT_LINES, Brief, require_lines, write_brief
 from local_rag.digests.differences import Difference, compare
 from local_rag.digests.digest_answers import answer_digest
@@ -66,11 +68,12 @@ from local_rag.store.published import require_own
 from local_rag.store.recorded_questions import QUESTIONS_FILE, add_question, add_wrong_answer, wrong_answers
 from local_rag.store.relation_query import MAX_ROWS, QueryResult
 from local_rag.store.relation_rows import relations_stamp
-from local_rag.store.seen import Seen, show_only
+from local_rag.store.seen import Seen, seen_stamp, show_only
 from local_rag.store.storage_errors import storage_errors
 from local_rag.tables.answer import answer_from_rows
 from local_rag.tables.as_answer import as_answer
 from local_rag.tables.relation_set import NamedRelation, RelationSet, relation_set
+from local_rag.text.small_talk import reply_to_small_talk
 
 OnProgress = Callable[[Progress], None]
 _MOST_RELATION_SETS = 4  # of different filters and limits, whose tables stay in memory
@@ -102,6 +105,7 @@ class Shared:
     answerer: Answerer | None = None
     relations: dict[tuple[Filters, Filters], RelationSet] = field(default_factory=dict)
     rows_alone: RLock = field(default_factory=RLock)  # one question about rows at a time, beside models and index
+    overviews: dict[Filters, tuple[object, Overview]] = field(default_factory=dict)
     one_at_a_time: RLock = field(default_factory=RLock)
 
 
@@ -212,6 +216,25 @@ class View:
         passages = self._live_index().passages()
         assert passages is not None, "without a store, the search engine holds the passages"
         return Contents({one.path: one.id for one in passages.facts()}, tuple(passages.roots()))
+
+    def overview(self) -> Overview:
+        """Return what the library holds at a glance."""
+        if not self._has_store:
+            contents, passages = self.contents(), self._live_index().passages()
+            assert passages is not None, "without a store, the search engine holds the passages"
+            return overview(passages.facts(), contents.documents, names_below(contents.roots), unread=0)
+        with self._reading() as (store, seen):
+            known, stamp = self._shared.overviews.get(self._limits), seen_stamp(store)
+            if known is None or known[0] != stamp:
+                ids = {one.path: seen.told[one.id] if seen else one.id for one in store.documents()}
+                made = overview(store.facts(), ids, names_below(store.roots()), unread=len(store.unread()))
+                known = self._shared.overviews[self._limits] = stamp, made
+            return known[1]
+
+    def draft_questions(self, *, most: int) -> list[str]:
+        """Return at most so many questions that the documents may answer; nothing has checked whether they do."""
+        with self.reading() as store:
+            return draft_questions(store, most=most)
 
     def place_names(self) -> Name:
         """Return a function that names places from their indexed folder on, for programs on other machines."""
@@ -497,7 +520,8 @@ class View:
     ) -> Answer:
         """Answer a question from the documents, quote them if the answer is doubtful, or report that they say nothing.
 
-        A question that counts or lists is answered by code over all documents, which reports its `progress`.
+        A question that counts or lists is answered by code over all documents, which reports its `progress`. What is no
+        question, such as a greeting, gets a reply of the program.
 
         `passages` is how many of the best passages the model is shown whole; with None it is shown the best parts of
         several. `rerank` uses the reader, where the profile has one. `strict` quotes instead of giving an answer with a
@@ -509,6 +533,9 @@ class View:
         and the operations of the model; when it returns True, the answer ends with StoppedError. status() counts the
         question if `counted`.
         """
+        if reply := reply_to_small_talk(question):
+            on_text(Written(reply))
+            return Answer(question, reply, "answered")
         options = options or AskOptions(
             passages=passages, rerank=rerank, filters=as_filters(filters), strict=strict, anyway=anyway
         )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from local_rag.asking import AskOptions, Filters
-from local_rag.conversation import FORGOTTEN, NOT_KEPT, Conversation, reply_to_greeting
+from local_rag.conversation import FORGOTTEN, NOT_KEPT, Conversation
 from local_rag.errors import LibraryError, MissingError
 from local_rag.records import Answer, Citation, Provenance, Written
 from local_rag.store.history import History
@@ -67,13 +67,6 @@ def test_greetings_are_answered_without_searching(text: str, conversation: Conve
     assert not ask.calls
     assert conversation.turns == []
     assert conversation.kept() == []
-
-
-@pytest.mark.parametrize(
-    "text", ["hi, how long is leave?", "What is hello?", "thanks to whom?", "hello " * 10_000, "?"]
-)
-def test_what_is_more_than_a_greeting_is_asked(text: str) -> None:
-    assert reply_to_greeting(text) is None
 
 
 def test_each_question_is_asked_with_those_before_it_on_its_subject(conversation: Conversation, ask: FakeAsk) -> None:

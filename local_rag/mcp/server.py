@@ -123,7 +123,8 @@ def _failed(reason: str) -> types.CallToolResult:
 def _refusal(name: str, error: ValidationError) -> str:
     """Return what is wrong with the arguments of a tool, as a sentence."""
     arguments: type[Arguments] = SHAPES[name].arguments
-    takes = [field.alias or one for one, field in arguments.model_fields.items()]
+    fields = sorted(arguments.model_fields.items(), key=lambda one: not one[1].is_required())
+    takes = [field.alias or one for one, field in fields]
     problems = error.errors(include_url=False, include_input=False)
     unknown = sorted({str(one["loc"][0])[:60] for one in problems if one["type"] == "extra_forbidden"})
     if unknown:

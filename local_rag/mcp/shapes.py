@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from local_rag.asking import MAX_QUESTION
+from local_rag.asking import MAX_QUESTION, Filters
 from local_rag.display import one_line
 from local_rag.records import FindKind, RowKind
 
@@ -48,19 +48,39 @@ class Arguments(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class SearchArguments(Arguments):
-    """What `search` takes."""
+def several(given: Sequence[str] | str) -> Sequence[str]:
+    """Return values, of which a client may send one alone."""
+    return [given] if isinstance(given, str) else given
 
-    query: str = Field(min_length=1, max_length=MAX_QUESTION, description="A question, or words to look for.")
-    limit: int = Field(default=8, ge=1, le=20, description="The most passages to return.")
+
+class FilteredArguments(Arguments):
+    """What all tools take that look for something: which documents to look at."""
+
     within: Within
     types: Types
     since: Day | None = Field(default=None, description="Only documents of that day or later, such as 2024-05-01.")
     before: Day | None = Field(default=None, description="Only documents of before that day.")
     tags: Several = Field(default_factory=list, alias="tag", description="Only documents with all of these tags.")
 
+    def filters(self) -> Filters:
+        """Return the filters that are asked for."""
+        return Filters.parse(
+            within=several(self.within),
+            types=several(self.types),
+            since=self.since,
+            before=self.before,
+            tags=several(self.tags),
+        )
 
-class FindArguments(Arguments):
+
+class SearchArguments(FilteredArguments):
+    """What `search` takes."""
+
+    query: str = Field(min_length=1, max_length=MAX_QUESTION, description="A question, or words to look for.")
+    limit: int = Field(default=8, ge=1, le=20, description="The most passages to return.")
+
+
+class FindArguments(FilteredArguments):
     """What `find` takes."""
 
     question: str = Field(
@@ -69,8 +89,6 @@ class FindArguments(Arguments):
         description="What to count or list, such as 'How many reports mention the crane?' or 'Which policies are about "
         "travel?'; quoted words are looked for exactly.",
     )
-    within: Within
-    types: Types
 
 
 class FetchArguments(Arguments):
@@ -113,7 +131,7 @@ class StatusArguments(Arguments):
     """What `status` takes: nothing."""
 
 
-class AskArguments(Arguments):
+class AskArguments(FilteredArguments):
     """What `ask` takes."""
 
     question: str = Field(min_length=1, max_length=MAX_QUESTION, description="A question of the documents.")

@@ -39,13 +39,7 @@ _ID = re.compile(r"(passage|document)-([0-9]{1,18})")
 
 async def search(service: Service, asked: shapes.SearchArguments, caller: Caller) -> shapes.SearchResults:
     """Find passages; by keywords alone while the models are loading or if they are missing."""
-    filters = Filters.parse(
-        within=_several(asked.within),
-        types=_several(asked.types),
-        since=asked.since,
-        before=asked.before,
-        tags=_several(asked.tags),
-    )
+    filters = asked.filters()
     dense: shapes.Dense = "ready"
     note: str | None = None
     passages: Sequence[Passage] = ()
@@ -99,8 +93,7 @@ def _results(library: View, passages: Sequence[Passage], dense: shapes.Dense, no
 
 async def find(service: Service, asked: shapes.FindArguments, caller: Caller) -> shapes.FindResults:
     """Count or list all documents."""
-    filters = Filters.parse(within=_several(asked.within), types=_several(asked.types))
-    request = SearchRequest(question=asked.question, options=AskOptions(filters=filters))
+    request = SearchRequest(question=asked.question, options=AskOptions(filters=asked.filters()))
     found = await service.find(request, caller).outcome()
     listed = [
         shapes.FoundDocument(
@@ -144,7 +137,9 @@ def diff(library: View, asked: shapes.DiffArguments) -> shapes.Differences:
 
 def brief(library: View, asked: shapes.BriefArguments) -> shapes.BriefResults:
     """Sum up documents in quotations."""
-    found = library.brief(asked.documents, lines=asked.lines, filters=Filters.parse(within=_several(asked.within)))
+    found = library.brief(
+        asked.documents, lines=asked.lines, filters=Filters.parse(within=shapes.several(asked.within))
+    )
     lists: list[tuple[str, Sequence[Line]]] = [("", found.lines), *found.lists.items()]
     lines = [
         shapes.BriefLine(**dict(_place(line.place)), list=kind, value=printable(line.value))
@@ -221,7 +216,7 @@ def _named(library: View, asked: shapes.FetchArguments) -> tuple[WholeDocument, 
 
 def list_documents(library: View, asked: shapes.ListArguments) -> shapes.DocumentPage:
     """Return a page of the documents, by path."""
-    filters = Filters.parse(within=_several(asked.within))
+    filters = Filters.parse(within=shapes.several(asked.within))
     listed = library.documents(filters=filters, after=_path_of(asked.cursor), most=_PAGE + 1)
     ids = library.contents().documents
     documents = [
@@ -268,13 +263,15 @@ async def status(service: Service, _asked: shapes.StatusArguments, caller: Calle
 
 async def ask(service: Service, asked: shapes.AskArguments, caller: Caller) -> shapes.Answered:
     """Answer a question with the library's own model."""
-    served = await service.ask(AskRequest(question=asked.question), caller).outcome()
+    served = await service.ask(
+        AskRequest(question=asked.question, options=AskOptions(filters=asked.filters())), caller
+    ).outcome()
     answer = served.answer
     return shapes.Answered(
         question=printable(answer.question),
         outcome=answer.outcome,
         answered=answer.answered,
-        text=await service.aside(lambda: answer_as_markdown(answer, changed=served.changed)),
+        text=await service.aside(lambda: answer_as_markdown(answer, changed=served.changed, escape=printable)),
         remarks=remarks(answer, str, served.changed),
         probability=answer.probability,
         quotes=[shapes.Quotation(text=printable(quote.text), citation=quote.citation) for quote in answer.quotes],
@@ -285,7 +282,7 @@ async def ask(service: Service, asked: shapes.AskArguments, caller: Caller) -> s
 
 async def extract(service: Service, asked: shapes.ExtractArguments, caller: Caller) -> shapes.ExtractResults:
     """Ask some of what is missing in a table, and return the rows from a number on."""
-    filters = Filters.parse(within=_several(asked.within), types=_several(asked.types))
+    filters = Filters.parse(within=shapes.several(asked.within), types=shapes.several(asked.types))
     table = SavedTable("", "", parse_columns(asked.columns), filters, asked.newest)
     await service.extract(table, caller).outcome()
     library = service.library_for(caller.person)
@@ -353,10 +350,6 @@ def _cited(passage: Passage, number: int | None) -> shapes.CitedPassage:
 
 def _short(text: str) -> str:
     return shapes.shortened(text, _LONGEST)
-
-
-def _several(given: Sequence[str] | str) -> Sequence[str]:
-    return [given] if isinstance(given, str) else given
 
 
 def _cursor_of(path: str) -> str:

@@ -17,7 +17,8 @@ from local_rag.files import is_utf8
 
 _READ = {"model", "messages", "stream", "stream_options"}
 # Values that ask for what is done in any case.
-_HARMLESS: Mapping[str, Any] = {"n": 1, "tools": [], "stop": []}
+_PLAIN = {"type": "text"}
+_HARMLESS: Mapping[str, Any] = {"n": 1, "tools": [], "stop": [], "response_format": _PLAIN}
 _MOST_IGNORED = 30
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _SYSTEM, _ROLES, _BEHIND, _OTHER_CONTENT = (
@@ -44,13 +45,17 @@ _OPENING, _USER, _ENDS = "<chat_history>", "USER:", ("\nUSER:", "\nASSISTANT:", 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request: the `question` follows the `earlier` turns; `ignored` names the fields without effect."""
+    """A request: the `question` follows the `earlier` turns; `ignored` names the fields without effect.
+
+    A `plain` answer is text in which nothing is escaped for Markdown.
+    """
 
     model: str
     question: str
     earlier: tuple[Turn, ...] = ()
     stream: bool = False
     with_usage: bool = False
+    plain: bool = False
     ignored: tuple[str, ...] = ()
 
 
@@ -80,6 +85,7 @@ def read_request(body: bytes) -> ChatRequest:
         question=talk[last][1],
         earlier=_turns(talk[:last])[-_MOST_TURNS:],
         stream=fields.get("stream") is True,
+        plain=fields.get("response_format") == _PLAIN,
         with_usage=isinstance(options, dict) and options.get("include_usage") is True,
         ignored=tuple(dict.fromkeys(_nameable(ignored))),
     )

@@ -11,17 +11,17 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
 from local_rag.asking import EVERYTHING, AskOptions, Filters
-from local_rag.conversation import reply_to_greeting
-from local_rag.display import Name, one_line, passage_as_dict, printable_json
+from local_rag.display import Name, one_line, passage_as_dict, printable, printable_json
 from local_rag.errors import LocalRagError, MissingError
 from local_rag.files import is_utf8
 from local_rag.openai.chat_requests import ChatRequest, read_request, reply_to_client_task
 from local_rag.records import Answer, Written
-from local_rag.serving.answer_markdown import AnswerPieces, answer_as_markdown
+from local_rag.serving.answer_markdown import AnswerPieces, answer_as_markdown, escaped
 from local_rag.serving.http import EventStream, caller_of, error_object, json_response, status_of, unless_gone
 from local_rag.serving.job import Failure, Job, Ping, Result, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import Service
+from local_rag.text.small_talk import reply_to_small_talk
 
 IGNORED_HEADER = "x-local-rag-ignored"
 _COMPLETIONS = "/v1/chat/completions"
@@ -105,6 +105,7 @@ class Completion:
     ) -> None:
         self._service, self._asked, self._caller, self._name = service, asked, caller, name
         self._model, self._options = asked.model or service.name, AskOptions(filters=filters)
+        self._escape = printable if asked.plain else escaped
         self._id, self._created = f"chatcmpl-{secrets.token_hex(12)}", int(time.time())
 
     async def whole(self, receive: Callable[[], Any]) -> dict[str, Any]:
@@ -113,7 +114,7 @@ class Completion:
             answer, content = reply, reply.text
         else:
             served = await unless_gone(receive, self._ask().outcome())
-            answer, content = served.answer, answer_as_markdown(served.answer, self._name, served.changed)
+            answer, content = served.answer, answer_as_markdown(served.answer, self._name, served.changed, self._escape)
         message = {"role": "assistant", "content": content}
         choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
         return self._object("chat.completion", [choice], usage=_usage(answer), citations=self._citations(answer))
@@ -129,7 +130,7 @@ class Completion:
     async def _events(self, job: Job[ServedAnswer]) -> AsyncGenerator[bytes]:
         """Yield the completion of a job; a client that stops reading stops the answer."""
         yield self._begin()
-        pieces = AnswerPieces(self._name)
+        pieces = AnswerPieces(self._name, self._escape)
         try:
             async with aclosing(job.events(_PING_SECONDS)) as events:
                 async for happened in events:
@@ -169,7 +170,7 @@ class Completion:
         question = self._asked.question
         if not is_utf8(question):
             return None  # what it is asked with refuses it
-        reply = reply_to_client_task(question) or reply_to_greeting(question)
+        reply = reply_to_client_task(question) or reply_to_small_talk(question)
         return Answer(question, reply, "answered") if reply else None
 
     def _ask(self) -> Job[ServedAnswer]:

@@ -20,9 +20,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """Report how many jobs run before this one; 0 once it runs."""
+    """Report how many jobs run before this one, 0 once it runs, and in how many seconds they may be done.
+
+    The `seconds` are None where no such job was done before.
+    """
 
     ahead: int
+    seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +78,7 @@ def failure(error: BaseException) -> Failure:
 
 @dataclass(eq=False, slots=True)
 class Job(Generic[T]):
-    """Work on a library, which `LibraryWorker.submit` queues.
+    """Work on a library, which `LibraryWorker.submit` queues; jobs of a `kind` take about as long as each other.
 
     `forward` is tried first, without any model; where it returns None, `work` is done. The result is given to nobody
     once it is not `wanted` any more. `tell` may be called in any thread; one reader takes the events.
@@ -82,6 +86,7 @@ class Job(Generic[T]):
 
     work: Callable[[Library, "Job[T]"], T]
     client: str = ""
+    kind: str = ""
     forward: Callable[["Job[T]"], T | None] = lambda _job: None
     wanted: Callable[[], bool] = lambda: True
     on_stop: Callable[["Job[T]"], None] = lambda _job: None

@@ -112,7 +112,7 @@ class Service:
                 check=job.check,
             )
 
-        return self._submit(work, caller, lambda job: self._forward_search(job, request))
+        return self._submit(work, caller, "search", lambda job: self._forward_search(job, request))
 
     def find(self, request: SearchRequest, caller: Caller) -> Job[Found]:
         """Queue a search of all documents, at most as long as `ask` may take for one."""
@@ -122,7 +122,7 @@ class Service:
             seen, most = library.seen_by(caller.person.limits), library.settings.find_passages
             return seen.find(request.question, filters=request.options.filters, most=most, stop=job.ended)
 
-        return self._submit(work, caller)
+        return self._submit(work, caller, "find")
 
     def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
         """Queue a question."""
@@ -134,7 +134,7 @@ class Service:
             self._audit(library, caller, question=request.question)
             return answer(library.seen_by(person.limits), job, request, partial(self.history, person.id), cached=cached)
 
-        return self._submit(work, caller, lambda job: self._forward_question(job, request))
+        return self._submit(work, caller, "ask", lambda job: self._forward_question(job, request))
 
     def extract(self, table: SavedTable, caller: Caller, *, most: int = 0) -> Job[int]:
         """Queue the next questions of a table, of its `most` first documents; the result is how many cells are missing.
@@ -153,7 +153,7 @@ class Service:
             seen, newest = library.seen_by(caller.person.limits), table.newest
             return seen.extract(table.columns, filters=table.filters, newest=newest, most=most, stop=stop).missing
 
-        return self._submit(work, caller)
+        return self._submit(work, caller, "extract")
 
     def read_ahead(self, request: SearchRequest, caller: Caller) -> None:
         """Let the model read what a search has found, until a job of this library waits: a question may follow.
@@ -176,10 +176,13 @@ class Service:
         self,
         work: Callable[[Library, Job[T]], T],
         caller: Caller,
+        kind: str,
         forward: Callable[[Job[T]], T | None] = lambda _job: None,
     ) -> Job[T]:
         """Queue a job, which ends once the person who asked for it was removed."""
-        job = Job(work, caller.key, forward, wanted=lambda: self.library.people.present(caller.person) is not None)
+        job = Job(
+            work, caller.key, kind, forward, wanted=lambda: self.library.people.present(caller.person) is not None
+        )
         self.worker.submit(job)
         self.metrics.watch(job)
         return job

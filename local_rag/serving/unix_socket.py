@@ -103,7 +103,7 @@ class SocketServer:
 def _line(event: Event[Any], library: Library) -> tuple[str, Any] | None:
     """Return an event as its name and value on the socket."""
     match event:
-        case QueuePosition(ahead):
+        case QueuePosition(ahead, _):
             return "queue", ahead
         case PassagesFound(passages):
             return "passages", passages

@@ -1,9 +1,11 @@
 """The one thread that owns a library: it does one job after another, and the others wait in a queue."""
 
 import threading
-from collections import deque
+import time
+from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from statistics import median
 from typing import Any, TypeVar
 
 from local_rag.errors import BusyError, LocalRagError, StoppedError
@@ -12,6 +14,7 @@ from local_rag.library import Library
 from local_rag.serving.job import Job, QueuePosition
 
 MAX_WAITING, MAX_WAITING_OF_ONE = 64, 16
+_REMEMBERED = 20  # jobs of each kind by whose time it is told how long others will take
 
 T = TypeVar("T")
 
@@ -42,6 +45,8 @@ class LibraryWorker:
         self._changed = threading.Condition()
         self._waiting: deque[Job[Any]] = deque()
         self._running: Job[Any] | None = None
+        self._began = self._ended = time.monotonic()
+        self._took = defaultdict[str, deque[float]](lambda: deque(maxlen=_REMEMBERED))
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="library", daemon=True)
         self.ready = self.loaded = self._loading = False
@@ -61,6 +66,11 @@ class LibraryWorker:
     def waiting(self) -> int:
         """How many jobs wait."""
         return len(self._waiting)
+
+    @property
+    def quiet_seconds(self) -> float:
+        """How long nothing was asked of a library whose models are loaded; 0 while something is, or before they are."""
+        return time.monotonic() - self._ended if self.loaded and not self._running and not self._waiting else 0.0
 
     @property
     def shares_turns(self) -> bool:
@@ -105,7 +115,7 @@ class LibraryWorker:
                 raise BusyError("Too many questions are waiting; ask again when some are answered.")
             self._waiting.append(job)
             if self._running or len(self._waiting) > 1:
-                job.tell(QueuePosition(len(self._waiting)))
+                job.tell(self._position(len(self._waiting) - 1))
             self._changed.notify_all()
         return job
 
@@ -118,15 +128,33 @@ class LibraryWorker:
                 job.result.set_exception(StoppedError("The answer was stopped."))
 
     def _tell_positions(self) -> None:
-        for position, job in enumerate(self._waiting, start=1):
-            job.tell(QueuePosition(position if self._running else position - 1))
+        for place, job in enumerate(self._waiting):
+            job.tell(self._position(place))
+
+    def _position(self, place: int) -> QueuePosition:
+        """Return what stands before the job at a place of the queue, and how long that may take by earlier jobs."""
+        before = [*self._waiting][:place]
+        times = [self._usual(job.kind) for job in before]
+        if self._running:
+            usual = self._usual(self._running.kind)
+            times.append(None if usual is None else max(0.0, usual - (time.monotonic() - self._began)))
+        known = [one for one in times if one is not None]
+        return QueuePosition(len(times), round(sum(known), 1) if len(known) == len(times) else None)
+
+    def _usual(self, kind: str) -> float | None:
+        """Return how many seconds a job of a kind has taken, None if none was done yet."""
+        took = self._took.get(kind)
+        return median(took) if took else None
 
     def _run(self) -> None:
         while not self._closed:
             job = self._next()
             if job:
                 with self._turn:
+                    self._began = time.monotonic()
                     self._do(job)
+                    if not job.stopped.is_set():
+                        self._took[job.kind].append(time.monotonic() - self._began)
             elif self.loaded and not self._closed:
                 with self._turn:
                     self._library.close()  # nobody has asked for a while
@@ -159,12 +187,12 @@ class LibraryWorker:
         """Wait for a job; None at the end, or after a while without one in which models were loaded."""
         self.on_answering(False)
         with self._changed:
-            self._running = None
+            self._running, self._ended = None, time.monotonic()
             idle = self._library.settings.idle_seconds if self._idle_seconds is None else self._idle_seconds
             self._changed.wait_for(lambda: self._waiting or self._closed, idle if self.loaded else None)
             if self._closed or not self._waiting:
                 return None
-            self._running = self._waiting.popleft()
+            self._running, self._began = self._waiting.popleft(), time.monotonic()
             self.on_answering(True)
             self._running.tell(QueuePosition(0))
             self._tell_positions()

@@ -13,7 +13,17 @@ from pathlib import Path
 from threading import RLock
 from typing import Self
 
-from local_rag.asking import AskOptions, KeptConversation, KeptCorrection, KeptList, KeptOfQuestions, KeptTurn
+from local_rag.asking import (
+    EVERYTHING,
+    AskOptions,
+    Filters,
+    KeptConversation,
+    KeptCorrection,
+    KeptList,
+    KeptOfQuestions,
+    KeptTurn,
+    Suggested,
+)
 from local_rag.errors import MissingError
 from local_rag.records import Answer, Passage
 from local_rag.serialization import from_plain, to_line
@@ -22,7 +32,7 @@ from local_rag.store.history_file import HISTORY_FILE, history_errors, is_writab
 _MOST_IN_MEMORY = 200  # conversations
 _MOST_CACHED = 1000  # answers
 _PLACE = re.compile(r"(?::\d+| page \d+)\Z")  # what a location adds to a path
-_ANSWER = "answer"  # the kind of a cached answer
+_ANSWER, _SUGGESTED = "answer", "suggested"  # the kinds of what is cached
 
 # Says of a document, by SHA-256 and path, whether what quotes or names it is to be forgotten.
 IsGone = Callable[[str, str], bool]
@@ -76,7 +86,14 @@ class History:
         return int(str(self._rows(query, self._person)[0][0]))
 
     def add(
-        self, conversation: str | None, answer: Answer, *, epoch: int, opens: bool, again: bool = False
+        self,
+        conversation: str | None,
+        answer: Answer,
+        *,
+        epoch: int,
+        opens: bool,
+        again: bool = False,
+        filters: Filters = EVERYTHING,
     ) -> str | None:
         """Keep a question and its answer, and return the conversation's id: with None a new one begins.
 
@@ -102,6 +119,8 @@ class History:
             connection.executemany(
                 "INSERT INTO quoted VALUES (?, ?, ?)", [(turn, sha256, path) for sha256, path in sorted(_quoted(kept))]
             )
+            if filters:
+                connection.execute("INSERT INTO scopes VALUES (?, ?)", (turn, to_line(filters).decode()))
             return conversation
 
     def _begin(self) -> str:
@@ -125,39 +144,53 @@ class History:
     def conversations(
         self, *, count: int = -1, before: str | None = None, containing: str = ""
     ) -> list[KeptConversation]:
-        """Return the conversations, the latest first; `before` continues a listing after this one.
+        """Return the conversations, pinned ones and then the latest first; `before` continues a listing after this one.
 
         With `containing`, return those with this text in the title, a question or an answer.
         """
         rows = self._rows(
-            "SELECT conversations.id, started, coalesce(nullif(title, ''), question), count(*), min(turns.id) "
-            "FROM conversations "
-            "JOIN turns ON conversation_id = conversations.id "
-            "WHERE person = ?1 AND conversations.id NOT IN (SELECT conversation_id FROM question_lists) "
+            "SELECT conversations.id, started, coalesce(nullif(title, ''), question), count(*), "
+            "pinned.conversation_id IS NOT NULL AS on_top, min(turns.id) FROM conversations "
+            "JOIN turns ON turns.conversation_id = conversations.id "
+            "LEFT JOIN pinned ON pinned.conversation_id = conversations.id "
+            "WHERE person = ?1 AND (?2 IS NULL OR pinned.conversation_id IS NULL) "
+            "AND conversations.id NOT IN (SELECT conversation_id FROM question_lists) "
             "AND number < coalesce((SELECT number FROM conversations WHERE id = ?2), 9e18) "
             "AND (instr(lower(title), lower(?4)) OR EXISTS (SELECT 1 FROM turns AS said "
             "WHERE said.conversation_id = conversations.id "
             "AND (instr(lower(said.question), lower(?4)) OR instr(lower(said.answer), lower(?4))))) "
-            "GROUP BY conversations.id ORDER BY number DESC LIMIT ?3",
+            "GROUP BY conversations.id ORDER BY on_top DESC, number DESC LIMIT ?3",
             self._person,
             before,
             count,
             containing,
         )
-        return [KeptConversation(*row) for *row, _first in rows]  # type: ignore[arg-type]
+        return [
+            KeptConversation(str(key), str(started), str(title), int(str(turns)), on_top == 1)
+            for key, started, title, turns, on_top, _first in rows
+        ]
 
     def turns(self, conversation: str) -> list[KeptTurn]:
         """Return the turns of a conversation; raise MissingError if there is none with this id."""
         query = (
-            "SELECT turns.id, asked, question, answer, whole, found, opens FROM turns "
+            "SELECT turns.id, asked, question, answer, whole, found, opens, filters FROM turns "
+            "LEFT JOIN scopes ON turn_id = turns.id "
             "JOIN conversations ON conversations.id = conversation_id WHERE conversation_id = ? AND person = ? "
         )
         rows = self._rows(f"{query} ORDER BY turns.id", conversation, self._person)
         if not rows:
             raise _no_conversation(conversation)
         return [
-            KeptTurn(key, asked, question, read_answer(whole) or Answer(question, text, "answered"), found, opens == 1)  # type: ignore[arg-type]
-            for key, asked, question, text, whole, found, opens in rows
+            KeptTurn(
+                key,  # type: ignore[arg-type]
+                asked,  # type: ignore[arg-type]
+                question,  # type: ignore[arg-type]
+                read_answer(whole) or Answer(question, text, "answered"),  # type: ignore[arg-type]
+                found,  # type: ignore[arg-type]
+                opens == 1,
+                from_plain(Filters, json.loads(str(filters))) if filters else EVERYTHING,
+            )
+            for key, asked, question, text, whole, found, opens, filters in rows
         ]
 
     def begin_list(self, name: str, questions: Sequence[str], options: AskOptions) -> str:
@@ -253,6 +286,19 @@ class History:
         """Delete the cached answers that were made with another index than this."""
         self._connection.execute("DELETE FROM cached WHERE kind = ? AND made_with <> ?", (_ANSWER, made_with))
 
+    def suggested(self, key: str, made_with: str) -> Suggested:
+        """Return the questions that were found under a key with this index, none if it is another one."""
+        query = "SELECT value FROM cached WHERE kind = ? AND key = ? AND made_with = ?"
+        rows = self._rows(query, _SUGGESTED, key, made_with)
+        return from_plain(Suggested, json.loads(str(rows[0][0]))) if rows else Suggested()
+
+    def put_suggested(self, key: str, made_with: str, suggested: Suggested, *, epoch: int) -> None:
+        """Keep questions like `put_answer`, in the place of those found with another index."""
+        with self._transaction() as connection:
+            if self._goes_on(None, epoch):
+                row = (_SUGGESTED, key, made_with, to_line(suggested).decode())
+                connection.execute("INSERT OR REPLACE INTO cached VALUES (?, ?, ?, ?)", row)
+
     def counts(self) -> KeptOfQuestions:
         """Count everybody's conversations and the cached answers."""
         ((conversations, answers),) = self._rows(
@@ -266,6 +312,14 @@ class History:
             update = "UPDATE conversations SET title = ? WHERE id = ? AND person = ?"
             if not connection.execute(update, (title, conversation, self._person)).rowcount:
                 raise _no_conversation(conversation)
+
+    def pin(self, conversation: str, *, on: bool) -> None:
+        """Put a conversation above the others, or back among them; raise MissingError if there is none."""
+        change = "INSERT OR IGNORE INTO pinned VALUES (?)" if on else "DELETE FROM pinned WHERE conversation_id = ?"
+        with self._transaction() as connection:
+            if not self.holds(conversation):
+                raise _no_conversation(conversation)
+            connection.execute(change, (conversation,))
 
     def forget(self, conversation: str) -> None:
         """Delete a conversation and all cached answers, leaving nothing of it; raise MissingError if there is none."""
@@ -308,12 +362,14 @@ class History:
             gone = [document for document in self.documents() if is_gone(*document)]
             if erased:
                 self._forget_in_lists(gone, erased)
+                self._forget_scopes(erased)
             delete = "DELETE FROM turns WHERE id IN (SELECT turn_id FROM quoted WHERE sha256 = ? AND path = ?)"
             deleted = sum(connection.execute(delete, row).rowcount for row in gone)
             turns = "SELECT 1 FROM turns WHERE conversation_id = conversations.id"
             lists = "SELECT 1 FROM question_lists WHERE conversation_id = conversations.id"
             connection.execute(f"DELETE FROM conversations WHERE NOT EXISTS ({turns}) AND NOT EXISTS ({lists})")  # noqa: S608
             self._drop_answers(made_with)
+            self._forget_suggested(is_gone)
             if gone or erased:
                 connection.execute("UPDATE epoch SET number = number + 1")
         self._vacuum()
@@ -335,6 +391,19 @@ class History:
             elif kept != asked:
                 update = "UPDATE question_lists SET questions = ? WHERE conversation_id = ?"
                 self._connection.execute(update, (to_line(kept).decode(), key))
+
+    def _forget_suggested(self, is_gone: IsGone) -> None:
+        """Delete the questions that documents which are gone have answered, together with those found beside them."""
+        query = "SELECT key, value FROM cached WHERE kind = ?"
+        for key, value in self._connection.execute(query, (_SUGGESTED,)).fetchall():
+            if any(is_gone(*document) for document in from_plain(Suggested, json.loads(value)).quoted):
+                self._connection.execute("DELETE FROM cached WHERE kind = ? AND key = ?", (_SUGGESTED, key))
+
+    def _forget_scopes(self, erased: Callable[[str], bool]) -> None:
+        """Delete the turns whose filters name a document that was erased."""
+        for turn, filters in self._connection.execute("SELECT turn_id, filters FROM scopes").fetchall():
+            if any(map(erased, json.loads(filters)["within"])):
+                self._connection.execute("DELETE FROM turns WHERE id = ?", (turn,))
 
     def count_quoting(self, is_gone: IsGone) -> int:
         """Return how many turns quote or name a document that is gone."""

@@ -17,8 +17,8 @@ from local_rag.keys import key_of
 from local_rag.store.storage_errors import storage_errors
 
 HISTORY_FILE = "history.sqlite3"
-_VERSION = 5  # of the tables
-_BEFORE = (2, 3, 4)  # which lack a table
+_VERSION = 6  # of the tables
+_BEFORE = (2, 3, 4, 5)  # which lack a table
 _TABLES = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS conversations (
@@ -67,12 +67,21 @@ CREATE TABLE IF NOT EXISTS corrections (
     writer TEXT NOT NULL,               -- name of the person; empty: who serves the library
     written TEXT NOT NULL               -- local time
 );
+-- The conversations that stand above the others.
+CREATE TABLE IF NOT EXISTS pinned (
+    conversation_id TEXT PRIMARY KEY REFERENCES conversations (id) ON DELETE CASCADE
+);
+-- What part of the library a question was asked of; of one about everything there is none.
+CREATE TABLE IF NOT EXISTS scopes (
+    turn_id INTEGER PRIMARY KEY REFERENCES turns (id) ON DELETE CASCADE,
+    filters TEXT NOT NULL               -- JSON
+);
 -- How often everything was forgotten or a document erased: what was asked before that is not kept after it.
 CREATE TABLE IF NOT EXISTS epoch (number INTEGER NOT NULL);
 INSERT INTO epoch SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM epoch);
 -- How often everything of a person was forgotten; `person` is as in `conversations`.
 CREATE TABLE IF NOT EXISTS forgotten (person TEXT PRIMARY KEY, number INTEGER NOT NULL);
-PRAGMA user_version = 5;
+PRAGMA user_version = 6;
 COMMIT;
 """
 

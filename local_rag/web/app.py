@@ -18,6 +18,7 @@ from local_rag.errors import LocalRagError
 from local_rag.serving.http import Interface, client_of, json_response, person_of, status_of
 from local_rag.serving.question_lists import QuestionLists
 from local_rag.serving.service import Service
+from local_rag.serving.suggested_questions import SuggestedQuestions
 from local_rag.serving.table_runs import TableRuns
 from local_rag.serving.threads import LateError
 from local_rag.serving.unix_socket import SocketServer
@@ -42,6 +43,8 @@ from local_rag.web.pages import (
     people_page,
     questions_page,
     rating_page,
+    sources_page,
+    start_page,
 )
 from local_rag.web.pages.operations_page import Check, Checkup, check_as_served
 from local_rag.web.site import Named, PageRequest, Site, page_route
@@ -61,6 +64,8 @@ _PAGES = (
     people_page,
     login_page,
     rating_page,
+    sources_page,
+    start_page,
     site,
 )
 _LONGEST_PATH = 200  # characters of a path in the log
@@ -97,6 +102,7 @@ def make_app(
     changes = DocumentChanges(library.folder, maintain, library.erases_later, unwritten=library.count_unwritten)
     worker.on_answering = changes.give_way
     lists, tables, drawings = QuestionLists(service), TableRuns(service), PageDrawings()
+    suggested = SuggestedQuestions(service)
     added = [interface(service) for interface in interfaces]
 
     def told(scope: Scope, status: int, seconds: float) -> None:
@@ -124,6 +130,7 @@ def make_app(
         lists.close()
         tables.close()
         drawings.close()
+        await asyncio.to_thread(suggested.close)
         await asyncio.to_thread(worker.close)
 
     pages = (page_route(route) for page in _PAGES for route in page.ROUTES)
@@ -135,6 +142,7 @@ def make_app(
     )
     allowed = AllowedFolders(may_add)
     app.state.site = Site(service, changes, allowed, lists, tables, port=port, root=root, libraries=libraries)
+    app.state.suggested = suggested
     app.state.pace, app.state.checkup = library_page.Pace(), Checkup(check)
     app.state.reading_questions = questions_page.Reading()
     app.state.drawings = drawings

@@ -2,18 +2,21 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from local_rag.asking import Filters
 from local_rag.errors import QuestionError
 
 Fields = Mapping[str, Any]
+SOURCE = "source"  # a folder or document that was chosen, of which there may be several
+_MOST_SOURCES = 300
 _MOST_FIELDS = 50  # with different names
 _MOST_VALUES = 2000
 _LARGEST_ID = 10**18 - 1  # SQLite holds larger ones, no library has them
 _MOST_CHARACTERS = 2000  # of the values of a filter
+BETWEEN = ".."  # the first day and the one after the last, in the field `when`
 _PART = re.compile(r'\s*"[^"]*"|[^,]+')  # a value that holds a comma stands in quotation marks
 
 
@@ -26,12 +29,19 @@ def read_form(body: bytes, *, is_json: bool) -> dict[str, Any]:
             if isinstance(fields, dict):
                 return fields
             raise QuestionError('The body is not a JSON object; send `{"question": ...}`.')
-        fields = dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_VALUES))
+        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_VALUES)
+        fields = query_fields(pairs)
         if len(fields) > _MOST_FIELDS:
             raise QuestionError(f"The form has more than {_MOST_FIELDS} fields.")
         return fields
     except (ValueError, RecursionError) as error:
         raise QuestionError("The form cannot be read; send UTF-8 as a form or as JSON.") from error
+
+
+def query_fields(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return the fields of a form or an address; all that were chosen as sources are one list."""
+    sources = [value for name, value in pairs if name == SOURCE]
+    return dict(pairs) | ({SOURCE: sources} if sources else {})
 
 
 def read_values(body: bytes, name: str, *, is_json: bool) -> list[str]:
@@ -76,15 +86,26 @@ def local_address(text: str) -> str:
 
 
 def filters_of(fields: Fields) -> Filters:
-    """Return the filters in the fields; commas separate values, except in quotes."""
+    """Return the filters in the fields; commas separate values, except in quotes and in what was chosen."""
+    chosen = fields.get(SOURCE) or []
+    sources = list(map(str, chosen)) if isinstance(chosen, list) else [str(chosen)]
+    if len(sources) > _MOST_SOURCES or sum(map(len, sources)) > _MOST_CHARACTERS * 10:
+        raise QuestionError(f"More than {_MOST_SOURCES} sources are chosen; choose folders in their place.")
+    since, _, before = str(fields.get("when") or "").partition(BETWEEN)
     return Filters.parse(
-        within=_values(fields, "in"),
+        within=list(dict.fromkeys([*sources, *_values(fields, "in")])),
         types=_values(fields, "type"),
-        since=str(fields.get("since") or ""),
-        before=str(fields.get("before") or ""),
+        since=str(fields.get("since") or "") or since,
+        before=str(fields.get("before") or "") or before,
         tags=_values(fields, "tag"),
         as_of=str(fields.get("as_of") or ""),
     )
+
+
+def as_pairs(filters: Filters) -> list[tuple[str, str]]:
+    """Return filters as the fields of a form or an address, without those that are empty."""
+    sources = [(SOURCE, one) for one in filters.within]
+    return [*sources, *((name, text) for name, text in as_fields(filters).items() if text and name != "in")]
 
 
 def as_fields(filters: Filters) -> dict[str, str]:
@@ -99,9 +120,9 @@ def as_fields(filters: Filters) -> dict[str, str]:
     }
 
 
-def as_query(name: str, question: str, filters: Filters) -> dict[str, str]:
-    """Return a question and filters as the fields of an address, without those that are empty."""
-    return {key: text for key, text in {name: question, **as_fields(filters)}.items() if text}
+def as_query(name: str, question: str, filters: Filters) -> str:
+    """Return a question and filters as the query of an address."""
+    return urlencode([(name, question), *as_pairs(filters)])
 
 
 def _values(fields: Fields, name: str) -> list[str]:

@@ -211,6 +211,7 @@ class PageRequest(Request):
             "logged_in": self.visit.can_log_out,
             "person": self.person,
             "manages": known and self.may_manage,
+            "known": known,
         }
         if not known and ROOT in self.scope:  # the form looks alike below all roots, whether there is a library
             shared["root"] = self.scope[ROOT]

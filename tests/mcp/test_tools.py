@@ -34,9 +34,9 @@ def test_the_tools_only_read_and_say_what_they_take_and_give(folder: Path, era: 
     takes = {tool.name: set(tool.input_schema["properties"]) for tool in tools}
     assert takes == {
         "search": {"query", "limit", "in", "type", "since", "before", "tag"},
-        "find": {"question", "in", "type"},
         "diff": {"before", "after"},
         "brief": {"documents", "lines", "in"},
+        "find": {"question", "in", "type", "since", "before", "tag"},
         "fetch": {"id", "offset", "around"},
         "list_documents": {"in", "cursor"},
         "status": set(),
@@ -116,7 +116,7 @@ def test_filters_choose_documents(folder: Path, filters: dict[str, Any], places:
 @pytest.mark.parametrize(
     ("tool", "arguments", "message"),
     [
-        ("search", {"query": "boat", "nonsense": 1}, "search takes no nonsense; it takes query, limit, in, type"),
+        ("search", {"query": "boat", "nonsense": 1}, "takes query, in, type, since, before, tag, limit"),
         ("search", {"query": "boat", "within": "x"}, "search takes no within"),
         ("status", {"x": 1}, "status takes no x; it takes nothing."),
         ("search", {}, "query"),

@@ -107,17 +107,21 @@ def ask(driver: Chrome, site: Site, question: str) -> None:
     driver.find_element(By.ID, "question").send_keys(question, Keys.ENTER)
 
 
+def asked(driver: Chrome) -> list[str]:
+    return [one.text for one in driver.find_elements(By.CSS_SELECTOR, "#thread .asked")]
+
+
 def test_an_answer_is_streamed_and_its_citation_leads_to_the_evidence(browser: Chrome, site: Site) -> None:
     ask(browser, site, QUESTION)
     wait_until(lambda: "Reading" in status(browser))
-    assert browser.find_elements(By.CSS_SELECTOR, "#cards .card"), "passages are there before the answer is"
+    assert browser.find_elements(By.CSS_SELECTOR, ".turn .card"), "passages are there before the answer is"
     wait_until(lambda: "complete" in status(browser))
-    cite = browser.find_element(By.CSS_SELECTOR, "#answer-body a.cite")
+    cite = browser.find_element(By.CSS_SELECTOR, ".turn .answer a.cite")
     number = cite.text.strip("[]")
     cite.click()
     focused = browser.switch_to.active_element
-    assert focused.get_attribute("id") == f"source-{number}"
-    marked = "".join(mark.text for mark in browser.find_elements(By.CSS_SELECTOR, "#cards mark.best"))
+    assert focused.get_attribute("id") == f"turn-1-source-{number}"
+    marked = "".join(mark.text for mark in browser.find_elements(By.CSS_SELECTOR, ".turn mark.best"))
     assert "The boat leaves the harbour at seven." in marked
     assert focused.find_element(By.CSS_SELECTOR, ".tag").text == "cited"
     assert browser.title != "taken"
@@ -136,10 +140,10 @@ def test_struck_words_go_and_what_was_not_read_is_folded_away(browser: Chrome, t
         wait_until(lambda: browser.find_element(By.CSS_SELECTOR, ".growing").text.endswith(library.STRUCK))
         library.may_strike.set()
         wait_until(lambda: "complete" in status(browser))
-        assert "99" not in browser.find_element(By.CSS_SELECTOR, "#answer-body .prose").text
-        folded = browser.find_element(By.CSS_SELECTOR, "#cards details.more")
-        assert re.fullmatch(r"\d+ more passages? found", folded.text)
-        browser.find_element(By.ID, "question").clear()
+        assert "99" not in browser.find_element(By.CSS_SELECTOR, ".turn .prose").text
+        folded = browser.find_element(By.CSS_SELECTOR, ".turn details.more")
+        assert re.fullmatch(r"\d+ other passages?", folded.text)
+        assert len(browser.find_elements(By.CSS_SELECTOR, ".cards > .card")) == 3
         browser.find_element(By.ID, "question").send_keys(DOUBTED, Keys.ENTER)
         wait_until(lambda: "quoted" in status(browser))
         quote, button = (browser.find_element(By.CSS_SELECTOR, one).rect for one in (".quote", ".anyway"))
@@ -167,22 +171,25 @@ def test_a_conversation_goes_on_until_a_new_subject(browser: Chrome, site: Site)
     wait_until(lambda: "complete" in status(browser))
     assert "conversation=" in browser.current_url
     box = browser.find_element(By.ID, "question")
-    box.send_keys(f"{QUESTION} Second", Keys.ENTER)  # in the place of the first, which is selected
-    wait_until(lambda: "complete" in status(browser) and "Second" in browser.find_element(By.ID, "asked").text)
-    turns = browser.find_elements(By.CSS_SELECTOR, "#thread .turn")
-    assert ["First" in turn.text for turn in turns] == [True]
-    turns[0].find_element(By.TAG_NAME, "summary").click()
-    turns[0].find_element(By.CSS_SELECTOR, "a.cite").click()
-    assert "-source-1" in str(browser.switch_to.active_element.get_attribute("id"))
+    assert box.get_attribute("value") == "", "it is emptied"
+    box.send_keys(f"{QUESTION} Second", Keys.ENTER)
+    wait_until(lambda: bool(browser.find_elements(By.ID, "turn-2")))
+    assert asked(browser) == [f"{QUESTION} First", f"{QUESTION} Second"]
+    assert [one.is_displayed() for one in browser.find_elements(By.CSS_SELECTOR, ".turn .prose")] == [True, True]
+    bottom = "return document.getElementById('ask').getBoundingClientRect().bottom <= innerHeight"
+    for place in (0, 10_000):
+        browser.execute_script(f"scrollTo(0, {place})")
+        assert browser.execute_script(bottom), "the field stays in the window"
+    browser.execute_script("document.querySelector('#turn-1 a.cite').click()")
+    assert browser.switch_to.active_element.get_attribute("id") == "turn-1-source-1"
+    assert browser.current_url.endswith("#turn-1-source-1")
     browser.find_element(By.ID, "new_subject").click()
-    box.clear()
     box.send_keys(f"{QUESTION} Third", Keys.ENTER)
-    wait_until(lambda: "complete" in status(browser) and "Third" in browser.find_element(By.ID, "asked").text)
+    wait_until(lambda: bool(browser.find_elements(By.ID, "turn-3")))
     assert not browser.find_element(By.ID, "new_subject").is_selected()
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#thread .turn")) == 2
     browser.refresh()
-    assert "Third" in browser.find_element(By.ID, "asked").text
-    assert len(browser.find_elements(By.CSS_SELECTOR, "#thread .turn")) == 2
+    assert asked(browser) == [f"{QUESTION} {one}" for one in ("First", "Second", "Third")]
+    assert [one.text for one in browser.find_elements(By.CSS_SELECTOR, ".subject")] == ["New subject"]
     prompts = [prompt for prompt in site.talker.prompts if PLAIN_FORM.request in prompt]
     assert [prompt.count("Question:") for prompt in prompts[-6::2]] == [2, 4, 2], "each twice"
 
@@ -237,7 +244,7 @@ new MutationObserver(() => { window.asked ??= performance.now() + 100; })
   .observe(document.getElementById("status"), { childList: true });
 """
 PLACES = """
-return ["#question", "#cards .card .number", "#answer-body .prose"].map((one) => {
+return ["#question", ".turn:last-child .card h4", ".turn:last-child .prose"].map((one) => {
   const { x, y } = document.querySelector(one).getBoundingClientRect();
   return [x, y];
 });
@@ -245,7 +252,7 @@ return ["#question", "#cards .card .number", "#answer-body .prose"].map((one) =>
 
 
 def assert_nothing_moves(browser: Chrome, talker: Talker) -> None:
-    wait_until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, ".growing")))
+    wait_until(lambda: "Reading" in status(browser))
     before = np.array(browser.execute_script(PLACES))
     talker.may_end.set()
     wait_until(lambda: "complete" in status(browser))
@@ -266,7 +273,6 @@ def test_nothing_moves_while_an_answer_is_written(browser: Chrome, site: Site, w
         assert_nothing_moves(browser, site.talker)
         browser.execute_script("delete window.asked")
         site.talker.may_end.clear()
-        browser.find_element(By.ID, "question").clear()
         browser.find_element(By.ID, "question").send_keys(
             f"How many people does the boat carry at {width}?", Keys.ENTER
         )
@@ -315,18 +321,18 @@ def test_all_is_there_without_javascript(site: Site, requested: list[str]) -> No
         driver.get(site.address)
         driver.find_element(By.ID, "question").send_keys(f"{QUESTION} plainly")
         driver.find_element(By.CSS_SELECTOR, "button.primary").click()
-        wait_until(lambda: "seven" in driver.find_element(By.ID, "answer-body").text)
+        wait_until(lambda: "seven" in driver.find_element(By.CSS_SELECTOR, ".turn .answer").text)
         assert driver.current_url.endswith("/ask")
         assert not driver.find_element(By.ID, "stop").is_displayed()
-        driver.find_element(By.CSS_SELECTOR, "#answer-body a.cite").click()
-        assert driver.current_url.endswith("#source-1")
-        driver.find_element(By.ID, "question").clear()
+        driver.find_element(By.CSS_SELECTOR, ".turn .answer a.cite").click()
+        assert driver.current_url.endswith("#turn-1-source-1")
         driver.find_element(By.ID, "question").send_keys("When does the boat leave on Sundays?")
         driver.find_element(By.CSS_SELECTOR, "button.primary").send_keys(Keys.ENTER)
-        wait_until(lambda: len(driver.find_elements(By.CSS_SELECTOR, "#thread .turn")) == 1)
+        wait_until(lambda: len(driver.find_elements(By.CSS_SELECTOR, "#thread .turn")) == 2)
         assert "plainly" in driver.find_element(By.ID, "thread").text
         driver.get(f"{site.address}/history")
-        driver.find_element(By.CSS_SELECTOR, ".conversation button").click()
+        driver.find_element(By.CSS_SELECTOR, ".conversation .menu summary").click()
+        driver.find_element(By.CSS_SELECTOR, ".conversation .danger").click()
         wait_until(lambda: "plainly" not in driver.find_element(By.TAG_NAME, "main").text)
         requested += (made := requests_made(driver))
         assert hosts(made) == {"127.0.0.1"}
@@ -342,7 +348,7 @@ def test_axe_finds_nothing_serious(browser: Chrome, site: Site, theme: str) -> N
     paths += [f"/library/add?{urlencode({'below': site.folder.parent / 'addable'})}"]
     paths += ["/find?q=Which+documents+mention+the+boat%3F"]
     if theme == "light":  # of which nothing is coloured otherwise than what is looked at in the dark
-        paths += ["/", "/search?q=boat", "/login", "/no"]
+        paths += ["/", "/search?q=boat", "/login", "/no", "/open", "/sources"]
     found = {}
     for path in paths:
         browser.get(site.address + path)

@@ -68,25 +68,34 @@ def test_the_answer_of_before_is_given_only_in_the_same_conversation(talking: Te
     assert not ask(talking, "When does the boat leave on Sundays?")["again"]
 
 
+def turns_of(page: str) -> list[str]:
+    """Return the markup of each turn of a page, in the order of reading."""
+    thread = page.partition('id="thread"')[2].partition('class="compose"')[0]
+    return re.findall(r'<article class="turn".*?(?=<article class="turn"|\Z)', thread, re.DOTALL)
+
+
 def test_a_page_shows_the_conversation_and_goes_on_with_it(talking: TestClient) -> None:
     page = talking.post("/ask", data={"question": QUESTION}).text
     begun = re.search(r'name="conversation" id="conversation" value="([0-9a-f]{16})"', page)
     assert begun is not None
-    assert "Earlier in this conversation</h2>" not in page
+    assert len(turns_of(page)) == 1
     on = {"question": "When does the boat leave on Sundays?", "conversation": begun[1]}
     page = talking.post("/ask", data=on).text
-    thread, _, rest = page.partition('id="ask"')
-    assert f"<summary>{QUESTION}" in thread
-    second, first = ANSWERS
-    assert f"<p>{first}" in thread
-    assert f"<p>{second}" in rest
-    assert f"<p>{first}" not in rest
-    (anchor,) = set(re.findall(r'href="#(turn-\d+-source-1)"', thread))
-    assert f'id="{anchor}"' in thread, "what it cites stands below it"
-    assert 'href="/document/' in thread
-    again = talking.get(f"/?conversation={begun[1]}").text
-    assert f"<p>{second}" in again.partition('id="ask"')[2]
-    assert f"<summary>{QUESTION}" in again
+    first, second = turns_of(page)
+    assert f'<h2 class="asked">{QUESTION}</h2>' in first
+    assert [f"<p>{answer}" in first for answer in ANSWERS] == [False, True]
+    assert [f"<p>{answer}" in second for answer in ANSWERS] == [True, False]
+    assert page.index('class="turn"') < page.index('id="ask"'), "the field is below the thread"
+    assert "required placeholder" in page
+    assert "></textarea>" in page, "it is empty"
+    for number, turn in enumerate((first, second), start=1):
+        (anchor,) = set(re.findall(r'href="#(turn-\d+-source-1)"', turn))
+        assert anchor == f"turn-{number}-source-1"
+        assert f'id="{anchor}"' in turn, "what it cites stands beside it"
+        assert 'href="/document/' in turn
+    assert [' class="evidence" open>' in turn for turn in (first, second)] == [False, True]
+    again = turns_of(talking.get(f"/?conversation={begun[1]}").text)
+    assert [f"<p>{answer}" in turn for turn, answer in zip(again, reversed(ANSWERS), strict=True)] == [True, True]
     assert "There is no conversation 99" in talking.get("/?conversation=99").text
 
 
@@ -135,11 +144,12 @@ def test_earlier_questions_say_what_came_of_them(talking: TestClient) -> None:
     first = ask(talking, "Will zebras refuse?")["conversation"]
     for question in (QUESTION, "Will the boat refuse?", "Who is carried?"):
         ask(talking, question, conversation=first)
-    thread = talking.get(f"/?conversation={first}").text.partition('id="ask"')[0].partition('id="thread"')[2]
-    assert re.findall(r"<summary>(.*?)</summary>", thread) == [
-        'Will zebras refuse? <span class="tag warn">not answered</span>',
-        QUESTION,
-        'Will the boat refuse? <span class="tag warn">quoted</span>',
+    turns = turns_of(talking.get(f"/?conversation={first}").text)
+    assert [re.findall(r'<p class="outcome">(.*?)</p>', turn) for turn in turns] == [
+        ["Not answered"],
+        ["Answered"],
+        ["Quoted, not answered"],
+        ["Answered"],
     ]
 
 
@@ -161,7 +171,7 @@ def test_the_page_and_the_command_line_hold_the_same_conversations(talking: Test
         conversation.ask("And in the terminal?")
         assert "> [1] " in conversation.as_markdown()
     page = talking.get(f"/?conversation={first}").text
-    assert f"<summary>{QUESTION}" in page
+    assert f'<h2 class="asked">{QUESTION}' in page
     assert "And in the terminal?" in page
     assert "2 questions" in talking.get("/history").text
     listed = talking.get("/history?format=json").json()
@@ -264,7 +274,8 @@ def test_a_kept_vector_is_used(folder: Path) -> None:
 def test_no_vectors_are_kept_where_the_setting_says_so(folder: Path) -> None:
     with client(folder, answer_cache=False) as opened:
         opened.get("/search?q=boat")
-    assert not (folder / HISTORY_FILE).exists()
+    with closing(sqlite3.connect(folder / HISTORY_FILE)) as history:
+        assert history.execute("SELECT count(*) FROM cached").fetchone() == (0,)
 
 
 def test_a_list_is_exported_and_kept_with_its_conversation(talking: TestClient) -> None:
@@ -336,9 +347,9 @@ def test_a_wrong_answer_is_a_question_to_look_at_until_its_passage_is_chosen(
 def test_a_question_asked_again_takes_the_place_of_the_last_one(talking: TestClient, prompts: list[str]) -> None:
     first = ask(talking, QUESTION)["conversation"]
     page = talking.post("/ask", data={"question": "Who is carried?", "conversation": first, "in": "*.txt"}).text
-    form = page.partition('class="again"')[2].partition("</form>")[0]
+    form = turns_of(page)[-1].partition('class="again"')[2].partition("</form>")[0]
     fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', form))
-    assert (fields["question"], fields["conversation"], fields["in"]) == ("Who is carried?", first, "*.txt")
+    assert (fields["question"], fields["conversation"], fields["source"]) == ("Who is carried?", first, "*.txt")
     assert ask(talking, **fields)["again"], "the same question in the same place"
     assert [one["turns"] for one in talking.get("/history?format=json").json()["conversations"]] == [2]
     ask(talking, "Who is carried?", conversation=first, new_subject="1")
@@ -351,9 +362,9 @@ def test_any_question_of_a_conversation_can_be_edited_without_a_script(talking: 
     links = [html.unescape(one) for one in re.findall(r'class="button edit"[^>]* href="([^"]*)"', page)]
     assert len(links) == 2
     edited = talking.get(links[0]).text
-    assert f"required>{QUESTION}</textarea>" in edited
+    assert f">{QUESTION}</textarea>" in edited
     assert f'id="conversation" value="{first}"' in edited
-    assert edited.count("<summary>") - talking.get("/").text.count("<summary>") == 2, "all turns are above the form"
+    assert len(turns_of(edited)) == 2, "all turns are above the form"
 
 
 def test_what_came_of_a_question_is_said_in_words(talking: TestClient) -> None:

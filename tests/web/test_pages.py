@@ -100,11 +100,11 @@ def test_passages_come_before_the_answer_and_its_whole_text(client: TestClient) 
     assert happened[1][1]["text"] == done["answer"]["answer"]
     assert (done["answer"]["outcome"], done["answer"]["probability"]) == ("answered", None)
     assert done["answer"]["citations"][0]["location"].endswith("boat.txt:1")
-    assert '<a class="cite" href="#source-1"' in done["html"]
+    assert '<a class="cite" href="#turn-1-source-1"' in done["html"]
     assert "<strong>twelve</strong>" in done["html"]
     assert 'class="notice"' not in done["html"]
     assert re.fullmatch("[0-9a-f]{16}", done["conversation"])
-    assert 'id="source-1"' in done["cards"]
+    assert 'id="turn-1-source-1"' in done["cards"]
     assert '<mark class="best' in done["cards"]
 
 
@@ -125,8 +125,8 @@ def test_pieces_are_sent_as_they_come_with_what_replaces_them(folder: Path) -> N
 
 def test_the_form_answers_without_javascript(client: TestClient) -> None:
     page = client.post("/ask", data={"question": QUESTION, "do": "ask"}).text
-    assert 'href="#source-1"' in page
-    assert 'id="source-1"' in page
+    assert 'href="#turn-1-source-1"' in page
+    assert 'id="turn-1-source-1"' in page
     assert re.search(r"Read \d of \d passages", page)
     assert 'href="/document/' in page
     leads = client.post("/ask", data={"question": "boat & harbour", "do": "search"})
@@ -148,7 +148,7 @@ def test_a_refusal_shows_what_came_closest_and_can_be_overruled(folder: Path) ->
 
 QUOTED = re.compile(
     r'<blockquote class="quote"><div class="rendered">(?:<p.*?>)?(.*?)(?:</p>)?\n?</div>'
-    r'<a href="#(.*?)">\[(\d)\]</a> (.*?)</blockquote>'
+    r'<a class="cite" href="#(.*?)">\[(\d)\]</a> (.*?)</blockquote>'
 )
 
 
@@ -159,7 +159,7 @@ def test_a_doubtful_answer_is_not_given_but_quoted_and_can_be_overruled(folder: 
         assert "eight" not in page
         assert 'name="anyway" value="1"' in page
         text, anchor, number, place = QUOTED.findall(page)[0]
-        assert (text, anchor, number) == ("The boat leaves the harbour at seven.", "source-1", "1")
+        assert (text, anchor, number) == ("The boat leaves the harbour at seven.", "turn-1-source-1", "1")
         assert place.endswith("boat.txt:1")
         assert f'class="card cited" id="{anchor}"' in page
         answer = opened.post("/ask", json={"question": QUESTION}, headers={"accept": "application/json"}).json()
@@ -180,11 +180,11 @@ def test_a_row_of_a_table_is_quoted_as_one_below_its_header(documents: Path, tmp
 def test_exactly_what_the_answer_stands_on_is_marked(folder: Path) -> None:
     with client(folder, parts(lambda _prompt: "It leaves at seven.")) as opened:
         page = opened.post("/ask", data={"question": QUESTION}).text
-    card = page.partition('id="source-1"')[2].partition("</article>")[0]
+    card = page.partition('id="turn-1-source-1"')[2].partition("</article>")[0]
     marked = "".join(re.findall(r'<mark class="best[^"]*">(.*?)</mark>', card))
     assert marked == "The boat leaves the harbour at seven."
     assert "It carries twelve people." in card
-    other = page.partition('id="source-2"')[2].partition("</article>")[0]
+    other = page.partition('id="turn-1-source-2"')[2].partition("</article>")[0]
     assert other
     assert 'class="best' not in other
 
@@ -200,7 +200,8 @@ def test_json_is_what_the_command_line_prints(client: TestClient, folder: Path) 
 def test_generated_contexts_stand_apart_from_the_document(documents: Path) -> None:
     index(documents, documents.parent / "situated", context="auto", context_minutes=9)
     with client(documents.parent / "situated") as opened:
-        page = opened.get("/search?q=boat").text
+        assert "Not part of the document." not in opened.get("/search?q=boat").text
+        page = opened.get("/inspect?q=boat").text
         assert "Not part of the document." in page
         assert re.search(r'class="generated"><p class="by">Written by smollm2\S+ when indexing', page)
 
@@ -512,7 +513,7 @@ def test_a_part_of_the_documents_is_asked_and_the_form_keeps_saying_which(client
     found = client.get("/search", params={"q": "leave", "in": "norway/**"})
     assert "norway/<wbr>leave.md" in found.text
     assert "ireland.md" not in found.text
-    assert 'name="in" value="norway/**"' in found.text
+    assert 'name="source" value="norway/**"' in found.text
     asked = client.post("/ask", data={"question": QUESTION, "type": "md, pdf", "since": "1990-01-01"})
     assert "boat.txt" not in asked.text
     assert 'name="type" value="md, pdf"' in asked.text
@@ -533,7 +534,7 @@ def test_a_folder_whose_name_holds_a_comma_is_named_in_quotation_marks(documents
         found = {Path(one["path"]).name for one in opened.get("/search", params=fields).json()["passages"]}
         assert found == {"notes.md", "boat.txt"}
         page = opened.get("/search", params=fields | {"format": ""}).text
-        assert 'name="in" value="&#34;Rome, Italy&#34;, boat.txt"' in page
+        assert re.findall(r'name="source" value="([^"]*)"', page) == ["Rome, Italy", "boat.txt"]
 
 
 def test_as_of_a_day_the_page_asks_the_versions_that_were_valid_then(documents: Path) -> None:
@@ -554,7 +555,8 @@ def test_as_of_a_day_the_page_asks_the_versions_that_were_valid_then(documents: 
         answer = opened.post("/ask", data=asked, headers={"accept": "application/json"}).json()
         assert paths(answer["passages"]) == {"travel-policy-2022.md"}
         page = opened.get("/search", params=fields | {"format": ""}).text
-        assert 'name="as_of" type="date" value="2023-01-01"' in page
+        assert 'name="as_of" value="2023-01-01"' in page
+        assert "Only: versions valid on 2023-01-01" in page
 
 
 @pytest.mark.parametrize(

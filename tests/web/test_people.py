@@ -143,6 +143,16 @@ def everything(opened: TestClient, who: Any, ids: dict[str, int], chunks: list[i
         "inspector, why missing": get(f"/inspect?q={WORD}&path=.pdf"),
         "inspector, JSON": get(f"/inspect?q={WORD}&path=e&format=json"),
         "inspector, dense": get(f"/inspect?q={WORD}&show=dense"),
+        "start": get("/"),
+        "sources": get("/sources"),
+        "sources, what is chosen": get("/sources?source=docs/closed&source=closed&scope=1"),
+        "sources, found": get("/sources?find=.pdf&part=1"),
+        "scope": get("/scope?type=md"),
+        "open": get("/open"),
+        "open, by name": get("/open?q=.pdf&part=1"),
+        "open, JSON": get("/open?q=e&format=json"),
+        "conversations beside": get("/history/beside"),
+        "ask, a folder that was chosen": ask(accept="text/event-stream", source="closed"),
         "find": get(f"/find?q=Which documents mention {WORD}?"),
         "find, JSON": get(f"/find?q=How many documents mention {WORD}?&format=json"),
         "find, CSV": get(f"/find?q=Which documents mention {WORD}?&format=csv"),
@@ -230,7 +240,7 @@ def test_nothing_outside_leaks_through_any_interface(opened: TestClient, library
     assert named <= {
         "page", "library, later", "progress", "health", "history", "models", "initialize", "inspector, dense",
         "document house.txt", "tool fetch house.txt", "tool status", "questions", "health, page", "metrics", "adding",
-        "task", "people", "library, read in part",
+        "task", "people", "library, read in part", "conversations beside", "scope",
     }, "what shows nothing to the owner proves nothing"  # fmt: skip
     numbers = [opened.get(path, headers=who).status_code for who in (anna, host) for path in ("/metrics", "/health")]
     assert numbers == [403, 403, 200, 200]

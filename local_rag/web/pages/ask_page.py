@@ -3,21 +3,31 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlencode
 
 from starlette.background import BackgroundTask
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from local_rag.asking import EVERYTHING, AskOptions, Filters
+from local_rag.asking import AskOptions
 from local_rag.display import answer_as_dict, found_as_csv, found_as_dict, passage_as_dict, rows_as_csv
 from local_rag.records import FoundPlace
 from local_rag.serving.http import json_response
 from local_rag.serving.requests import AskRequest, SearchRequest
-from local_rag.web.forms import as_fields, as_query, filters_of, local_address, number_field, text_field
+from local_rag.web.forms import (
+    as_query,
+    filters_of,
+    local_address,
+    number_field,
+    query_fields,
+    text_field,
+)
+from local_rag.web.pages.history_page import side_list
+from local_rag.web.pages.sources_page import view_scope
+from local_rag.web.pages.start_page import view_start
 from local_rag.web.site import THEME_COOKIE, THEMES, PageRequest, attachment
-from local_rag.web.stream import answer_stream
-from local_rag.web.views.answer_view import Thread, cards, view_answer, view_list, view_thread
+from local_rag.web.stream import answer_stream, turns_before
+from local_rag.web.views.answer_view import cards, view_list
+from local_rag.web.views.thread_view import Thread, view_new, view_thread
 
 _YEAR = 365 * 24 * 3600
 _MOST_TURNS = 100_000
@@ -29,22 +39,24 @@ _SORTS: Mapping[str, Callable[[FoundPlace], Any]] = {
 
 
 def home(request: PageRequest) -> Response:
-    """Show the form, with a conversation if one is named."""
+    """Show the form, with a conversation if one is named; what the address chooses counts for the next question."""
     request.service.wake()
-    question, thread = request.query_params.get("q", ""), Thread()
-    if conversation := request.query_params.get("conversation", ""):
-        thread = _thread(request, conversation, question or None)
-    if last := thread.last:
-        return _page(request, last.kept.question, EVERYTHING, thread, view=last.view, cards=last.cards)
-    return _page(request, question, EVERYTHING, thread)
+    fields = query_fields(request.query_params.multi_items())
+    question, thread = text_field(fields, "q"), Thread()
+    if conversation := text_field(fields, "conversation"):
+        with request.history() as history:
+            thread = view_thread(history.turns(conversation), request.library, conversation)
+    filters = filters_of(fields)
+    if filters or fields.get("scope"):
+        thread = replace(thread, filters=filters)
+    return _page(request, question, thread)
 
 
 async def ask(request: PageRequest) -> Response:
     """Answer the question of the form: as a stream of events, as JSON or as a page."""
     fields = await request.fields()
     if fields.get("do") == "search":
-        query = as_query("q", text_field(fields, "question"), filters_of(fields))
-        return RedirectResponse(f"/search?{urlencode(query)}", 303)
+        return RedirectResponse(f"/search?{as_query('q', text_field(fields, 'question'), filters_of(fields))}", 303)
     asked = AskRequest(
         question=text_field(fields, "question") or text_field(fields, "q"),
         options=AskOptions(
@@ -56,29 +68,28 @@ async def ask(request: PageRequest) -> Response:
     )
     if "text/event-stream" in request.headers.get("accept", ""):
         return answer_stream(request, asked, shown=number_field(fields, "shown", _MOST_TURNS) or 0)
+    before = await request.aside(lambda: turns_before(request, asked)) if asked.conversation else []
     served = await request.outcome(request.service.ask(asked, request.caller))
 
     def show() -> Response:
-        library, answer, thread = request.library, served.answer, Thread()
+        library, kept = request.library, before if served.conversation == asked.conversation else []
         if request.wants_json:
             more = {"again": served.again, "conversation": served.conversation, "notice": served.notice}
-            return json_response(answer_as_dict(answer, library.place_names()) | more)
-        evidence = cards(library, asked.question, answer.passages, answer=answer)
-        view = view_answer(answer, again=served.again, notice=served.notice, changed=served.changed, library=library)
-        if served.conversation is not None:
-            thread = _thread(request, served.conversation, asked.question)
-        return _page(request, asked.question, asked.options.filters, thread, view=view, cards=evidence)
+            return json_response(answer_as_dict(served.answer, library.place_names()) | more)
+        thread = view_thread(kept, library, served.conversation or asked.conversation or "")
+        turns = [*thread.turns, view_new(asked, served, len(kept) + 1, library)]
+        return _page(request, "", replace(thread, turns=turns, filters=asked.options.filters))
 
     return await request.aside(show)
 
 
 async def search(request: PageRequest) -> Response:
     """Show the passages that fit a question."""
-    fields = request.query_params
-    if not fields.get("q", "").strip() and not request.wants_json:
+    fields = query_fields(request.query_params.multi_items())
+    if not text_field(fields, "q").strip() and not request.wants_json:
         return RedirectResponse("/", 303)
     asked = SearchRequest(
-        question=fields.get("q", ""),
+        question=text_field(fields, "q"),
         top=number_field(fields, "top") or 10,
         options=AskOptions(rerank=fields.get("rerank", "1") != "0", filters=filters_of(fields)),
     )
@@ -91,7 +102,7 @@ async def search(request: PageRequest) -> Response:
             passages = [passage_as_dict(passage, name) for passage in trace.passages]
             return json_response({"question": asked.question, "reranked": reranked, "passages": passages})
         evidence = cards(library, asked.question, trace.passages)
-        return _page(request, asked.question, asked.options.filters, Thread(), cards=evidence, searched=True)
+        return _page(request, asked.question, Thread(filters=asked.options.filters), cards=evidence, searched=True)
 
     response = await request.aside(show)
     if not request.wants_json:
@@ -111,10 +122,10 @@ async def rows(request: PageRequest) -> Response:
 
 async def find(request: PageRequest) -> Response:
     """Show what all documents hold for a question that counts or lists, sorted as its links say, or as a file."""
-    fields = request.query_params
-    if not fields.get("q", "").strip() and not request.wants_json:
+    fields = query_fields(request.query_params.multi_items())
+    if not text_field(fields, "q").strip() and not request.wants_json:
         return RedirectResponse("/", 303)
-    asked = SearchRequest(question=fields.get("q", ""), options=AskOptions(filters=filters_of(fields)))
+    asked = SearchRequest(question=text_field(fields, "q"), options=AskOptions(filters=filters_of(fields)))
     found = await request.outcome(request.service.find(asked, request.caller))
     sort, down = fields.get("sort", ""), bool(fields.get("down"))
 
@@ -127,7 +138,7 @@ async def find(request: PageRequest) -> Response:
         if fields.get("format") == "csv":
             return attachment(found_as_csv(ordered, library.place_names()), "found.csv", "text/csv")
         listed = view_list(ordered, library.contents().documents)
-        address = f"/find?{urlencode(as_query('q', asked.question, asked.options.filters))}"
+        address = f"/find?{as_query('q', asked.question, asked.options.filters)}"
         return request.page("find.html", question=asked.question, listed=listed, address=address, sort=sort, down=down)
 
     return await request.aside(show)
@@ -153,11 +164,10 @@ ROUTES = (
 )
 
 
-def _page(request: PageRequest, question: str, filters: Filters, thread: Thread, **shown: Any) -> Response:
-    usual: dict[str, Any] = {"view": None, "cards": [], "searched": False, "may_record": request.may_rate}
-    return request.page("ask.html", question=question, filters=as_fields(filters), thread=thread, **usual | shown)
-
-
-def _thread(request: PageRequest, conversation: str, asked: str | None = None) -> Thread:
-    with request.history() as history:
-        return view_thread(history.turns(conversation), request.library, conversation, apart=asked)
+def _page(request: PageRequest, question: str, thread: Thread, **shown: Any) -> Response:
+    usual: dict[str, Any] = {"cards": [], "searched": False, "may_record": request.may_rate}
+    if not thread.turns and not shown:
+        usual["start"] = view_start(request)
+    scope = view_scope(thread.filters, thread.id)
+    listed = side_list(request, thread.id)
+    return request.page("ask.html", question=question, thread=thread, scope=scope, **listed, **usual | shown)

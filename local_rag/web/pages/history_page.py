@@ -1,6 +1,8 @@
 """The page of earlier conversations: search, continue, rename, forget, or export one as a file."""
 
-from starlette.responses import Response
+from typing import Any
+
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from local_rag.asking import KeptOfQuestions
@@ -8,11 +10,11 @@ from local_rag.conversation import conversation_as_markdown
 from local_rag.display import one_line
 from local_rag.errors import QuestionError
 from local_rag.serving.http import json_response
-from local_rag.web.forms import text_field
+from local_rag.web.forms import Fields, local_address, text_field
 from local_rag.web.site import PageRequest, attachment, style
-from local_rag.web.views.answer_view import view_turn
+from local_rag.web.views.thread_view import view_kept
 
-_SHOWN = 50
+_SHOWN, _BESIDE = 50, 30
 _LONGEST_TITLE = 200
 _ALL = "all"
 # An exported file holds no script, and a program that opens it may run none.
@@ -35,15 +37,32 @@ def history(request: PageRequest) -> Response:
         kept=lasting,
         left=_left(request),
         switched_off=not request.library.settings.retention.conversations,
+        here_back="/history",
     )
 
 
+def side_list(request: PageRequest, conversation: str) -> dict[str, Any]:
+    """Return what the list of conversations beside an open one shows."""
+    with request.history() as kept:
+        listed = kept.conversations(count=_BESIDE)
+    back = f"/?conversation={conversation}" if conversation else "/"
+    return {"conversations": listed, "open_now": conversation, "here_back": back}
+
+
+def beside(request: PageRequest) -> Response:
+    """Return the list of conversations beside the one that the address names."""
+    conversation = request.query_params.get("conversation", "")
+    return request.part("side.html", running=False, **side_list(request, conversation))
+
+
 def export(request: PageRequest) -> Response:
-    """Return a conversation as one file."""
+    """Return a conversation as one file, or as a page to print."""
     conversation = request.path_params["conversation"]
     with request.history() as kept:
-        turns = [view_turn(turn) for turn in kept.turns(conversation)]
+        turns = [view_kept(turn, number) for number, turn in enumerate(kept.turns(conversation), start=1)]
     text = request.site.fragment("export.html", turns=turns, style=style())
+    if request.query_params.get("show"):
+        return HTMLResponse(text, headers={"content-security-policy": _POLICY})
     return attachment(text, f"local-rag-conversation-{conversation}.html", "text/html", _POLICY)
 
 
@@ -65,7 +84,19 @@ async def rename(request: PageRequest) -> Response:
             kept.rename(text_field(fields, "id"), title)
 
     await request.aside(work)
-    return request.done("/history")
+    return request.done(_back(fields))
+
+
+async def pin(request: PageRequest) -> Response:
+    """Put a conversation above the others, or back among them."""
+    fields = await request.fields()
+
+    def work() -> None:
+        with request.history() as kept:
+            kept.pin(text_field(fields, "id"), on=bool(fields.get("on")))
+
+    await request.aside(work)
+    return request.done(_back(fields))
 
 
 async def forget(request: PageRequest) -> Response:
@@ -77,7 +108,12 @@ async def forget(request: PageRequest) -> Response:
     if named == _ALL and not fields.get("confirmed"):
         return await request.aside(lambda: request.page("forget.html", left=_left(request)))
     await request.aside(lambda: _forget(request, named))
-    return request.done("/history")
+    return request.done(_back(fields))
+
+
+def _back(fields: Fields) -> str:
+    """Return the page to go back to."""
+    return local_address(text_field(fields, "back") or "/history")
 
 
 def _forget(request: PageRequest, conversation: str) -> None:
@@ -100,6 +136,8 @@ ROUTES = (
     Route("/history", history),
     Route("/history/{conversation}.html", export),
     Route("/history/{conversation}.md", export_markdown),
+    Route("/history/beside", beside),
+    Route("/history/pin", pin, methods=["POST"]),
     Route("/history/rename", rename, methods=["POST"]),
     Route("/history/forget", forget, methods=["POST"]),
 )

@@ -35,49 +35,58 @@ async function* eventsOf(response) {
 }
 
 function watchForm(form) {
-  const question = at("question"), stop = at("stop"), status = at("status"), body = at("answer-body");
+  const question = at("question"), stop = at("stop"), status = at("status"), thread = at("thread");
   let running = null;
 
   // All that is read out: searching, reading, writing, and how it ended. Places in the queue are only shown.
   function say(text) { if (status.textContent !== text) status.textContent = text; }
 
-  function wait(ahead) {
+  function wait({ ahead, seconds }) {
+    const time = seconds ? `, about ${Math.max(1, Math.round(seconds))} s` : "";
     at("queue").hidden = !ahead;
-    at("queue").textContent = ahead ? `Waiting: ${ahead} before you` : "";
+    at("queue").textContent = ahead ? `${ahead} before you${time}` : "";
   }
 
-  function goOn(conversation) {
+  async function goOn(conversation, anchor) {
     at("conversation").value = conversation || "";
     at("new_subject").checked = false;
     at("talk").hidden = !conversation;
-    at("export").hidden = false;
-    at("export").href = `${root}/history/${conversation}.html`;
-    history.replaceState(null, "", conversation ? `${root}/?conversation=${conversation}` : `${root}/`);
+    history.replaceState(null, "", conversation ? `${root}/?conversation=${conversation}#${anchor}` : `${root}/`);
+    const choose = new URL(at("sources").href);  // what is chosen next belongs to this conversation
+    choose.searchParams.set("conversation", conversation || "");
+    at("sources").href = choose;
+    const listed = await fetch(`${root}/history/beside?conversation=${conversation || ""}`).catch(() => null);
+    if (listed && listed.ok) show(at("conversations"), await listed.text());
+  }
+
+  // The turn that is being answered: all that the answer needs gets its place at once, so that nothing moves later.
+  function begin(fields) {
+    const turn = at("new-turn").content.firstElementChild.cloneNode(true), said = at("sources").dataset.said;
+    turn.dataset.question = turn.querySelector(".asked").textContent = fields.get("question");
+    turn.querySelector(".subject").hidden = !fields.get("new_subject") || !thread.childElementCount;
+    turn.querySelector(".scope").hidden = !said;
+    turn.querySelector(".scope").textContent = `Asked of: ${said}`;
+    thread.querySelectorAll("details.evidence").forEach((one) => { one.open = false; });
+    thread.append(turn);
+    turn.scrollIntoView({ block: "start", behavior: "instant" });
+    return turn;
   }
 
   async function ask(fields) {
     if (running) running.abort();
-    // Only the turns that are not shown yet are sent.
-    if (fields.get("conversation")) fields.set("shown", at("thread").querySelectorAll("details.turn").length || "");
     const mine = running = new AbortController();
-    // In the frame that the answer will have; all that the answer needs gets its place now, so that nothing moves later.
-    const writing = fragment('<div class="said"><p class="outcome writing">Being written</p><div class="prose growing" aria-busy="true"></div></div>');
-    const growing = writing.querySelector(".growing");
-    if (at("welcome")) at("welcome").hidden = true;
-    document.querySelectorAll("p.notice:not(.problem)").forEach((notice) => notice.remove());
-    document.querySelector("h1").classList.add("quiet");
-    at("columns").classList.add("filling");
-    at("answer").hidden = at("evidence").hidden = false;
-    body.replaceChildren();
-    at("cards").replaceChildren();
-    at("evidence-title").textContent = "Evidence";
-    at("asked").textContent = fields.get("question");
+    const last = thread.querySelector("article.turn:last-of-type");
+    // A question that is asked again takes the place of the last one.
+    if (last && !fields.get("new_subject") && last.dataset.question === fields.get("question")) last.remove();
+    // Only the turns that are not shown yet are sent.
+    if (fields.get("conversation")) fields.set("shown", thread.querySelectorAll("article.turn[data-kept]").length || "");
+    if (at("start")) at("start").remove();
+    document.querySelectorAll("section.found").forEach((one) => one.remove());
+    at("start-title").className = "hidden";
+    const turn = begin(fields), growing = turn.querySelector(".growing"), outcome = turn.querySelector(".outcome");
+    const evidence = turn.querySelector(".evidence"), cards = turn.querySelector(".cards");
     stop.hidden = false;
     at("search").hidden = true;
-    if (at("talk").hidden) {
-      at("talk").hidden = false;
-      at("export").hidden = true;  // there is nothing yet
-    }
     say("Searching.");
     try {
       const response = await fetch(`${root}/ask`, {
@@ -88,27 +97,27 @@ function watchForm(form) {
         throw new Error(await errorOf(response));
       }
       for await (const { name, data } of eventsOf(response)) {
-        if (name === "earlier") {
-          if (!data.after) at("thread").replaceChildren();
-          at("thread").append(fragment(data.html));
-        }
-        if (name === "queue") wait(data.ahead);
+        if (name === "earlier") turn.before(fragment(data.html));
+        if (name === "queue") wait(data);
         if (name === "passages") {
-          show(at("cards"), data.html);
-          at("evidence").hidden = data.count === 0;
-          body.replaceChildren(writing);
+          show(cards, data.html);
+          evidence.hidden = data.count === 0;
+          outcome.textContent = "Being written";
           say(`Reading: ${data.count} ${data.count === 1 ? "passage" : "passages"} found.`);
         }
         if (name === "token") growing.textContent = (data.replaces ? "" : growing.textContent) + data.text;
         if (name === "done") {
-          show(body, data.html);
-          show(at("cards"), data.cards);
-          at("evidence").hidden = !data.cards.trim();
+          show(turn.querySelector(".answer"), data.html);
+          show(cards, data.cards);
+          evidence.hidden = !data.cards.trim();
+          if (data.notice) thread.replaceChildren(turn);
+          if (data.conversation) {
+            turn.id = data.anchor;
+            turn.dataset.kept = "";
+          }
           say({ answered: "The answer is complete.", quoted: "Not sure; the documents are quoted.",
             refused: "The documents do not answer this." }[data.answer.outcome]);
-          if (data.conversation || data.notice) goOn(data.conversation);
-          if (data.notice) at("thread").replaceChildren();
-          if (document.activeElement === question) question.select();
+          if (data.conversation || data.notice) goOn(data.conversation, data.anchor);
         }
         if (name === "error") throw new Error(data.message);
       }
@@ -117,18 +126,15 @@ function watchForm(form) {
       const gone = error instanceof TypeError ? "The server has gone; your question is still here." : error.message;
       if (running === mine) say(error.name === "AbortError" ? "Stopped." : gone);
       growing.removeAttribute("aria-busy");
-      if (growing.previousSibling) growing.previousSibling.textContent = "Not finished";
-      if (running === mine) {
-        at("answer").hidden = !body.hasChildNodes();
-        at("evidence").hidden = !at("cards").hasChildNodes();
-      }
+      outcome.textContent = "Not finished";
+      evidence.hidden = !cards.hasChildNodes();
+      if (running === mine && !question.value) question.value = fields.get("question");
     } finally {
       if (running === mine) {
         running = null;
-        wait(0);
+        wait({ ahead: 0 });
         stop.hidden = true;
         at("search").hidden = false;
-        at("talk").hidden = !at("conversation").value;
       }
     }
   }
@@ -142,7 +148,10 @@ function watchForm(form) {
   form.addEventListener("submit", (event) => {
     if (event.submitter && event.submitter.value === "search") return;
     event.preventDefault();
-    if (question.value.trim()) ask(new FormData(form));
+    if (!question.value.trim()) return;
+    const fields = new FormData(form);
+    question.value = "";
+    ask(fields);
   });
   question.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
@@ -153,9 +162,11 @@ function watchForm(form) {
   document.addEventListener("keydown", (event) => { if (event.key === "Escape" && running) running.abort(); });
   stop.addEventListener("click", () => { if (running) running.abort(); question.focus(); });
   document.addEventListener("submit", (event) => {
-    if (!event.target.matches("form.anyway, form.again")) return;
+    if (!event.target.matches("form.anyway, form.again, form.suggest")) return;
     event.preventDefault();
-    ask(new FormData(event.target));
+    const fields = new FormData(event.target);
+    if (at("conversation").value) fields.set("conversation", at("conversation").value);
+    ask(fields);
     question.focus();  // the button that was pressed goes with the answer
   });
   document.addEventListener("click", (event) => {
@@ -165,6 +176,135 @@ function watchForm(form) {
     question.value = link.dataset.question;
     question.focus();
   });
+}
+
+// What is asked is chosen in a dialog over the conversation; its form is that of the page that does without it.
+function watchSources() {
+  const dialog = at("choose");
+
+  function count() {
+    const ticked = new FormData(at("choice")).getAll("source"), all = Number(at("choice").dataset.total);
+    const boxes = [...dialog.querySelectorAll("ul.tree input")].filter((box) => box.checked && ticked.includes(box.value));
+    const documents = boxes.reduce((sum, box) => {
+      const counted = box.closest("li").querySelector(":scope > details > summary .count");
+      return sum + (counted ? Number(counted.textContent.replaceAll(",", "")) : 1);
+    }, 0);
+    const more = ticked.length > boxes.length ? ` and ${ticked.length - boxes.length} chosen before` : "";
+    at("chosen").textContent = ticked.length
+      ? `Only what is ticked is asked: ${documents.toLocaleString("en")} of ${all.toLocaleString("en")} documents${more}.`
+      : `Nothing is ticked: all ${all.toLocaleString("en")} documents are asked.`;
+  }
+
+  async function load(address) {
+    const response = await fetch(`${address}&part=1`).catch(() => null);
+    if (!response || !response.ok) { location.href = address; return false; }
+    show(dialog, await response.text());
+    dialog.querySelectorAll("ul.tree").forEach(watchTree);
+    count();
+    return true;
+  }
+
+  async function use(fields) {
+    fields.set("conversation", at("conversation").value);
+    const response = await fetch(`${root}/scope?${fields}`).catch(() => null);
+    if (!response || !response.ok) { location.href = `${root}/?${fields}`; return; }
+    show(at("scope"), await response.text());
+    history.replaceState(null, "", `${root}/?${fields}`);  // a page that is loaded again still has the choice
+    dialog.close();
+    at("question").focus();
+  }
+
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("#sources, #scope a.all, dialog a.everything");
+    if (!link || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    if (link.id !== "sources") use(new URL(link.href).searchParams);
+    else if (await load(link.href)) dialog.showModal();
+  });
+  dialog.addEventListener("change", count);
+  dialog.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); });  // beside what it shows
+  dialog.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const fields = new URLSearchParams(new FormData(event.target));
+    for (const name of [...fields.keys()]) if (!fields.get(name)) fields.delete(name);
+    if (!event.submitter || event.submitter.id !== "look") return use(fields);
+    await load(`${root}/sources?${fields}`);
+    return at("find").focus();
+  });
+}
+
+// Ctrl-K opens documents and conversations by their names, on every page.
+function watchNames() {
+  const dialog = at("open-anything"), wanted = dialog.querySelector("input"), found = dialog.querySelector(".named");
+  let last = 0;
+
+  async function look() {
+    const mine = ++last;
+    const response = await fetch(`${root}/open?part=1&q=${encodeURIComponent(wanted.value)}`).catch(() => null);
+    if (response && response.ok && mine === last) show(found, await response.text());
+  }
+
+  function open() {
+    if (dialog.open) return;
+    dialog.showModal();
+    wanted.select();
+    look();
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey)) { event.preventDefault(); open(); }
+  });
+  document.addEventListener("click", (event) => {
+    if (!event.target.closest("a.open-anything")) return;
+    event.preventDefault();
+    open();
+  });
+  wanted.addEventListener("input", look);
+  dialog.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const first = found.querySelector("a");
+    if (first) location.href = first.href;
+  });
+  dialog.addEventListener("keydown", (event) => {
+    if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
+    event.preventDefault();
+    const all = [wanted, ...found.querySelectorAll("a")], place = all.indexOf(document.activeElement);
+    all[(place + (event.key === "ArrowDown" ? 1 : all.length - 1)) % all.length].focus();
+  });
+  dialog.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); });
+}
+
+function isTyping() {
+  const focused = document.activeElement;
+  return focused && (focused.matches("input:not([type=checkbox]):not([type=radio]), textarea, select") || !!document.querySelector("dialog[open]"));
+}
+
+// `/` leads to the field that a page has for words; arrows walk the passages of an answer.
+function watchKeys() {
+  document.addEventListener("keydown", (event) => {
+    if (isTyping() || event.ctrlKey || event.metaKey || event.altKey) return;
+    const field = at("question") || document.querySelector("main input[type=search], main input[name=q]");
+    if (event.key === "/" && field) { event.preventDefault(); field.focus(); }
+    const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+    const card = document.activeElement.closest(".card");
+    const sideways = event.key === "ArrowRight" || event.key === "ArrowLeft";
+    if (!step || !(sideways || document.activeElement === card)) return;
+    const within = card ? card.closest(".cards") : [...document.querySelectorAll(".cards")].at(-1);
+    const all = within ? [...within.querySelectorAll(".card")] : [];
+    const next = card ? all[all.indexOf(card) + step] : all.at(step > 0 ? 0 : -1);
+    if (!next) return;
+    event.preventDefault();
+    lead(next);
+  });
+}
+
+// Show a passage and give it the focus, so that the next key goes on from there.
+function lead(card) {
+  for (let one = card.parentElement; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
+  card.scrollIntoView({ block: "nearest" });
+  card.focus({ preventScroll: true });
+  const mark = card.querySelector("mark.best"), text = card.querySelector(".passage");
+  if (mark) text.scrollTop += mark.getBoundingClientRect().top - text.getBoundingClientRect().top - text.clientHeight / 3;
 }
 
 function watchCopies() {
@@ -181,7 +321,7 @@ function watchCopies() {
       button.firstChild.textContent = "Copied";
       return;
     }
-    const said = button.closest("#answer-body, .turn").querySelectorAll(".prose, .quote");
+    const said = button.closest(".turn").querySelectorAll(".prose, .quote");
     await navigator.clipboard.writeText(Array.from(said, (one) => one.innerText.trim()).join("\n\n"));
     button.textContent = "Copied";
   });
@@ -207,15 +347,17 @@ function watchRatings() {
 }
 
 function watchCitations() {
-  // The card that a citation leads to gets the focus, so that the next key goes on from there.
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a.cite");
     const card = link && document.querySelector(link.getAttribute("href"));
     if (!card) return;
     event.preventDefault();
     history.replaceState(null, "", link.getAttribute("href"));
-    card.scrollIntoView({ block: "nearest" });
-    card.focus();
+    document.querySelectorAll(".card.led").forEach((one) => one.classList.remove("led"));
+    card.classList.add("led");
+    const page = card.querySelector("details.page-of");
+    if (page) page.open = true;
+    lead(card);
   });
 }
 
@@ -247,6 +389,9 @@ function watchDrop(form, files) {
 // A link that came through the form to log in has lost what follows its #.
 if (at("passage") && !location.hash && /[?&](at|chunk)=/.test(location.search)) at("passage").scrollIntoView();
 if (at("ask")) watchForm(at("ask"));
+if (at("choose")) watchSources();
+if (at("open-anything")) watchNames();
+watchKeys();
 watchCitations();
 watchCopies();
 watchRatings();
@@ -282,13 +427,23 @@ function watchTree(tree) {
   count();
   tree.addEventListener("change", ({ target }) => {
     inner(target).forEach((one) => { one.checked = target.checked; });
+    // All that is in a folder, where all of it is there to be ticked, is the folder.
+    for (let box = target.checked ? above(target) : null; box; box = above(box)) {
+      const items = [...box.closest("li").querySelector("ul").children];
+      box.checked ||= items.every((item) => item.querySelector("input") && item.querySelector("input").checked);
+    }
     for (let box = target.checked ? null : above(target); box; box = above(box)) box.checked = false;
     count();
   });
-  // Only the outermost ones are sent: what is in a chosen folder is chosen with it.
+  // Only the outermost ones are sent: what is in a chosen folder is chosen with it. What is not seen stays chosen.
   tree.closest("form").addEventListener("formdata", ({ formData }) => {
     const chosen = boxes(tree).filter((box) => box.checked);
-    new Set(boxes(tree).map((box) => box.name)).forEach((name) => formData.delete(name));
+    new Set(boxes(tree).map((box) => box.name)).forEach((name) => {
+      formData.delete(name);
+      for (const unseen of tree.closest("form").querySelectorAll("input[type=hidden]")) {
+        if (unseen.name === name) formData.append(name, unseen.value);
+      }
+    });
     for (const box of chosen) {
       const outer = above(box);
       if (!outer || !outer.checked) formData.append(box.name, box.value);

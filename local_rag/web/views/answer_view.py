@@ -7,8 +7,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from local_rag.answering.remarks import is_doubtful, place_of, remarks
-from local_rag.asking import KeptTurn
-from local_rag.catalogue.contents import SeenState
+from local_rag.catalogue.contents import Location, SeenState
 from local_rag.display import display_path, found_headline, one_line, version_lines
 from local_rag.models.choice import chosen
 from local_rag.records import Answer, Found, Outcome, Passage, heading_path
@@ -26,15 +25,16 @@ STATES: dict[SeenState, str] = {
     "missing": "file moved or deleted",
     "unknown": "whether it has changed is not known yet",
 }
-_TERMS = {"rerank": "reranked"}
+_MOST_LEADING = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
     """A passage as evidence.
 
-    The answer cites it by `number`, which is 0 if the model did not read it; `anchor` is its element's id. `best` is
-    the span of what is marked strongest, and `address` leads to it in its document.
+    The answer cites it by `number`, which is 0 if the model did not read it; `anchor` is its element's id. One of the
+    few that `leads` is seen at once. `best` is the span of what is marked strongest, `address` leads to it in its
+    document, and `image` is that of its page.
     """
 
     passage: Passage
@@ -45,10 +45,11 @@ class Card:
     headings: str
     text: Markup
     best: tuple[int, int]
-    ranks: tuple[tuple[str, int, float], ...]
+    leads: bool = False
     writer: str = ""
     change: str = ""
     address: str = ""
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +169,22 @@ def view_answer(
     )
 
 
-def cards(library: View, question: str, passages: Sequence[Passage], *, answer: Answer | None = None) -> list[Card]:
-    """Make a card of each passage: first those that the answer read, by their numbers; none of what a list shows."""
+def cards(
+    library: View | None,
+    question: str,
+    passages: Sequence[Passage],
+    *,
+    answer: Answer | None = None,
+    anchor: str = "source",
+) -> list[Card]:
+    """Make a card of each passage: first those that the answer read, by their numbers; none of what a list shows.
+
+    Their ids begin with `anchor`. With a library, they lead to the documents that it still holds.
+    """
     if answer and (answer.found or answer.table):
         return []
-    return _link_cards(library, _cards(question, passages, answer))
+    made = _cards(question, passages, answer, anchor)
+    return _link_cards(library, made) if library else made
 
 
 def _link_cards(library: View, made: Sequence[Card]) -> list[Card]:
@@ -184,9 +196,18 @@ def _link_cards(library: View, made: Sequence[Card]) -> list[Card]:
             writer=writer if card.passage.sentence else "",
             change=STATES[location.state],
             address=address_of(location.document, card.passage, card.best) if location.document is not None else "",
+            image=_image_of(location, card.passage),
         )
         for card, location in zip(made, library.locate([card.passage for card in made]), strict=True)
     ]
+
+
+def _image_of(location: Location, passage: Passage) -> str:
+    """Return the address of the page of a PDF that a passage stands on, empty if there is none that can be drawn."""
+    drawn = passage.page and passage.path.lower().endswith(".pdf") and location.state != "missing"
+    if location.document is None or not drawn:
+        return ""
+    return f"/document/{location.document}/page/{passage.page}.png?chunk={passage.chunk_id}"
 
 
 def _cited_beside(answer: Answer) -> list[Passage]:
@@ -195,12 +216,14 @@ def _cited_beside(answer: Answer) -> list[Passage]:
     return [] if answer.found else [one.passage for one in sorted(beside, key=lambda one: one.number)]
 
 
-def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, anchor: str = "source") -> list[Card]:
+def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, anchor: str) -> list[Card]:
     read = [*answer.read, *_cited_beside(answer)] if answer else []
     known = {passage.chunk_id for passage in read}
     ordered = [*read, *(passage for passage in passages if passage.chunk_id not in known)]
     cited = {citation.number for citation in answer.citations} if answer and not answer.found else set()
     quoted = answer.quotes if answer else ()
+    # What is cited is seen first, then what was read, in the order of their numbers.
+    leading = sorted(range(1, len(read or ordered) + 1), key=lambda number: number not in cited)[:_MOST_LEADING]
     made = []
     for position, passage in enumerate(ordered, start=1):
         number = position if position <= len(read) else 0
@@ -210,62 +233,14 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
         made.append(
             Card(
                 passage=passage,
-                anchor=f"{anchor}-{number}" if number else f"found-{position}",
+                anchor=f"{anchor}-{number}" if number else f"{anchor}-found-{position}",
                 number=number,
                 cited=number in cited,
                 place=one_line(display_path(passage.location)),
                 headings=one_line(heading_path(passage.title, passage.headings)),
                 text=show_passage(passage, marked),
                 best=next(((one.start, one.end) for one in marked if one.kind == "best"), (0, 0)),
-                ranks=tuple((_TERMS.get(hit.list_name, hit.list_name), hit.rank, hit.score) for hit in passage.hits),
+                leads=position in leading,
             )
         )
     return made
-
-
-@dataclass(frozen=True, slots=True)
-class TurnView:
-    """A question with its answer and the passages that were read for it."""
-
-    kept: KeptTurn
-    view: AnswerView
-    cards: Sequence[Card]
-
-
-@dataclass(frozen=True, slots=True)
-class Thread:
-    """A conversation and its turns; the id of a conversation that has not begun is empty."""
-
-    id: str = ""
-    turns: Sequence[TurnView] = ()
-    last: TurnView | None = None
-
-
-def view_turn(kept: KeptTurn, library: View | None = None, *, alone: bool = False) -> TurnView:
-    """Return the view of a turn; the cards of the turn that is shown `alone` have plain ids.
-
-    With a library, passages lead to the documents that it still holds.
-    """
-    anchor = "source" if alone else f"turn-{kept.id}-source"
-    made = (
-        []
-        if kept.answer.found or kept.answer.table
-        else _cards(kept.answer.question, kept.answer.read, kept.answer, anchor)
-    )
-    view = view_answer(kept.answer, anchor=anchor, found=kept.found)
-    return TurnView(kept, view, _link_cards(library, made) if library else made)
-
-
-def view_thread(
-    turns: Sequence[KeptTurn], library: View, conversation: str, *, apart: str | None = None, start: int = 0
-) -> Thread:
-    """Return the view of a conversation, with its last turn apart from the others.
-
-    If `apart` names another question than the last one, no turn is apart. The first `start` turns are left out.
-    """
-    *earlier, last = turns
-    if apart not in (None, last.question):
-        return Thread(conversation, [view_turn(kept, library) for kept in turns[start:]])
-    return Thread(
-        conversation, [view_turn(kept, library) for kept in earlier[start:]], view_turn(last, library, alone=True)
-    )

@@ -1,0 +1,93 @@
+"""The page that chooses what to ask: a tree of folders and documents, menus of types and dates, and other filters."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Any
+
+from starlette.responses import Response
+from starlette.routing import Route
+
+from local_rag.asking import Filters
+from local_rag.catalogue.folder_tree import Branch, Leaf, folder_tree
+from local_rag.catalogue.overview import Overview
+from local_rag.web.forms import BETWEEN, as_fields, as_pairs, filters_of, query_fields, text_field
+from local_rag.web.site import PageRequest
+from local_rag.web.views.scope_view import say_dates, say_scope
+
+_MOST_OF_ONE = 100  # documents of a folder that are listed
+_MONTH, _YEAR = timedelta(days=30), timedelta(days=365)
+Choices = Sequence[tuple[str, str]]
+
+
+def sources(request: PageRequest) -> Response:
+    """Show what can be chosen, with what is chosen; `find` holds words that names of documents must have."""
+    fields = query_fields(request.query_params.multi_items())
+    filters, wanted = filters_of(fields), text_field(fields, "find")
+    contents, held = request.library.contents(), request.library.overview()
+    tree, places = folder_tree(contents, most=_MOST_OF_ONE, containing=wanted), _places(folder_tree(contents))
+    shown: dict[str, Any] = {
+        "tree": tree,
+        "unseen": [one for one in filters.within if one in places and one not in _places(tree)],
+        "patterns": as_fields(Filters(within=tuple(one for one in filters.within if one not in places)))["in"],
+        "wanted": wanted,
+        "total": len(contents.documents),
+        "conversation": text_field(fields, "conversation"),
+        "types": _types(held, filters),
+        "dates": _dates(held, filters),
+        "span": _span(filters),
+        "filters": filters,
+    }
+    if fields.get("part"):
+        return request.part("sources.html", running=False, **shown)
+    return request.page("choose.html", **shown)
+
+
+def scope(request: PageRequest) -> Response:
+    """Return the part of the form that says what the next question is asked of."""
+    fields = query_fields(request.query_params.multi_items())
+    return request.part(
+        "scope.html", running=False, scope=view_scope(filters_of(fields), text_field(fields, "conversation"))
+    )
+
+
+def view_scope(filters: Filters, conversation: str) -> dict[str, Any]:
+    """Return what the form shows of filters, and the fields that it sends."""
+    return {"fields": as_pairs(filters), "said": say_scope(filters), "conversation": conversation}
+
+
+ROUTES = (Route("/sources", sources), Route("/scope", scope))
+
+
+def _places(tree: Sequence[Branch | Leaf]) -> set[str]:
+    """Return the places of all folders and documents of a tree."""
+    places, waiting = set[str](), [*tree]
+    while waiting:
+        one = waiting.pop()
+        places.add(one.place)
+        if isinstance(one, Branch):
+            waiting += [*one.folders, *one.documents]
+    return places
+
+
+def _types(held: Overview, filters: Filters) -> Choices:
+    """Return the types of the documents, and what is chosen if it is none of them."""
+    listed = [(suffix, f"{suffix.upper()} ({count:,})") for suffix, count in held.types]
+    chosen = as_fields(filters)["type"]
+    return listed if chosen in {"", *(value for value, _ in listed)} else [*listed, (chosen, chosen)]
+
+
+def _dates(held: Overview, filters: Filters) -> Choices:
+    """Return spans of days: the last ones, and the years of the documents."""
+    today = date.today()
+    listed = [(f"{today - _MONTH}{BETWEEN}", "Last 30 days"), (f"{today - _YEAR}{BETWEEN}", "Last 12 months")]
+    for year, count in held.years:
+        if 1 <= year < date.max.year:
+            listed.append((f"{date(year, 1, 1)}{BETWEEN}{date(year + 1, 1, 1)}", f"{year} ({count:,})"))
+    chosen = _span(filters)
+    if chosen and chosen not in {value for value, _ in listed}:
+        listed.append((chosen, say_dates(filters.since, filters.before)))
+    return listed
+
+
+def _span(filters: Filters) -> str:
+    return f"{filters.since or ''}{BETWEEN}{filters.before or ''}" if filters.since or filters.before else ""
