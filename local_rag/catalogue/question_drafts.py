@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 
 from local_rag.display import one_line
+from local_rag.records import Chunk
 from local_rag.store.database import Store
 from local_rag.text.languages import language_of
 
@@ -28,13 +29,19 @@ def draft_questions(store: Store, *, most: int) -> list[str]:
     for document in documents[::step]:
         chunks = list(islice(store.chunks(document.id), _LOOKED_AT))
         language = language_of(" ".join(one.chunk.text for one in chunks))
-        headings = [one_line(one.chunk.headings[-1]) for one in chunks if one.chunk.headings]
+        headings = [one_line(heading) for one in chunks for heading in _headings(one.chunk)]
         draft = draft_question(one_line(document.title), headings, language)
         if draft and draft not in drafts:
             drafts.append(draft)
             if len(drafts) == most:
                 break
     return drafts
+
+
+def _headings(chunk: Chunk) -> list[str]:
+    """Return the heading above a chunk, and those within it where they are marked."""
+    within = [line.strip("# ") for line in chunk.text.splitlines() if line.startswith("#")]
+    return [*chunk.headings[-1:], *within]
 
 
 def draft_question(title: str, headings: Sequence[str], language: str) -> str:

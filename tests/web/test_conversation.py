@@ -378,3 +378,39 @@ def test_what_came_of_a_question_is_said_in_words(talking: TestClient) -> None:
         ("quoted", "Quoted, not answered"),
         ("refused", "Not answered"),
     ]
+
+
+def test_a_conversation_is_pinned_and_stays_with_what_it_asks(talking: TestClient) -> None:
+    first, second = (ask(talking, f"When does boat {number} leave?")["conversation"] for number in (1, 2))
+    assert talking.post("/history/pin", data={"id": first, "on": "1", "back": "/"}).headers["location"] == "/"
+    listed = talking.get("/history?format=json").json()["conversations"]
+    assert [(one["id"], one["pinned"]) for one in listed] == [(first, True), (second, False)]
+    assert talking.post("/history/pin", data={"id": "unknown", "on": "1"}).status_code == 404
+    ask(talking, "And in Norway?", conversation=first, source="norway")
+    page = talking.get(f"/?conversation={first}").text
+    assert "Asked of: norway" in turns_of(page)[-1]
+    assert 'name="source" value="norway"' in page.partition('id="ask"')[2]
+    chosen = talking.get(f"/?conversation={first}&scope=1").text.partition('id="ask"')[2]
+    assert 'name="source"' not in chosen, "a choice of everything counts too"
+
+
+def test_sources_are_a_tree_with_menus_and_the_start_says_what_is_inside(talking: TestClient) -> None:
+    start = talking.get("/").text
+    assert re.search(r"\d+ documents?</h2>", start)
+    assert 'href="/?source=documents%2Fnorway"' in start
+    tree = talking.get("/sources?source=documents/norway").text
+    boxes = re.findall(r'name="source" value="([^"]*)"( checked)?', tree)
+    assert ("documents/norway", " checked") in boxes
+    assert ("documents/boat.txt", "") in boxes
+    assert '<option value="md">MD (' in tree
+    found = re.findall(r'type="checkbox" name="source" value="([^"]*)"', talking.get("/sources?find=boat").text)
+    assert "documents/boat.txt" in found
+    assert "documents/norway" not in found
+    assert talking.get("/sources", params={"source": ["x"] * 301}).status_code == 400
+    names = [one["name"] for one in talking.get("/open?q=boat&format=json").json()["documents"]]
+    assert names == ["documents/boat.txt"]
+
+
+def test_what_the_program_can_do_is_told_by_the_program(talking: TestClient, prompts: list[str]) -> None:
+    assert ask(talking, "What can you do?")["answer"].startswith("I answer questions from the documents")
+    assert prompts == []
