@@ -12,6 +12,7 @@ from typing import Any
 from local_rag.evaluation.evaluate import load_report, stage_values
 from local_rag.evaluation.ranking_metrics import by_question, paired_test
 from scripts.docs.markdown import MEASUREMENTS, measured, prose, table
+from scripts.docs.own_embedder import own_embedder
 
 Measurement = dict[str, Any]
 Sections = Mapping[str, Callable[[list[Any]], Iterator[str]]]  # the measurements of each section
@@ -106,7 +107,12 @@ GROWTH = {
 def results_page(measurements: Path = MEASUREMENTS) -> str:
     """Return docs/results.md, with a section for each kind of measurement that the folder has."""
     parts = [INTRODUCTION, *_datasets(measurements), *_contexts(measurements), *_choices(measurements)]
-    parts += _sections(measurements, {"reader-comparison.json": _readers, "reader-uses.json": _reader_uses})
+    sections: Sections = {
+        "reader-comparison.json": _readers,
+        "reader-uses.json": _reader_uses,
+        "own-embedder.json": own_embedder,
+    }
+    parts += _sections(measurements, sections)
     return "\n\n".join(parts) + "\n"
 
 
