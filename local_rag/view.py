@@ -67,7 +67,7 @@ from local_rag.store.history_file import count_use
 from local_rag.store.published import require_own
 from local_rag.store.recorded_questions import QUESTIONS_FILE, add_question, add_wrong_answer, wrong_answers
 from local_rag.store.relation_query import MAX_ROWS, QueryResult
-from local_rag.store.relation_rows import relations_stamp
+from local_rag.store.relation_rows import is_in_a_text, relations_stamp
 from local_rag.store.seen import Seen, seen_stamp, show_only
 from local_rag.store.storage_errors import storage_errors
 from local_rag.tables.answer import answer_from_rows
@@ -588,7 +588,8 @@ class View:
             if found is None:
                 return None
             with self.reading() as store:
-                return as_answer(question.text, found, store)
+                # What no row has, a text may hold.
+                return None if is_in_a_text(store, found.unknown) else as_answer(question.text, found, store)
 
         @contextmanager
         def open_versions() -> Iterator[Versions]:

@@ -35,6 +35,7 @@ _TOTAL = re.compile(
     r"|.{1,40}[ -]totals?|summe|gesamt(?:summe|betrag)?|insgesamt|averages?|mean|total general|totaux?|somme)\s?:?",
     re.IGNORECASE,
 )
+_MAY_TOTAL = re.compile(r"total|sum|gesamt|average|mean|totaux|somme", re.IGNORECASE)  # quick, for most rows
 _CELL_END = re.compile(r"(?<!\\)\|")
 _NOTE = re.compile(r"(?:notes?|sources?|legend|remarks?|prepared|last updated|generated)\b|\*", re.IGNORECASE)
 
@@ -195,7 +196,8 @@ def _data_rows(found: _Found, width: int) -> tuple[list[tuple[int, Sequence[str]
     header = tuple(name.casefold() for name in found.names)
     for number, row in found.rows:
         filled = [cell for cell in row[:width] if cell]
-        if not filled or tuple(cell.casefold() for cell in row[: len(header)]) == header:
+        repeats = bool(filled) and filled[0].casefold() in header
+        if not filled or (repeats and tuple(cell.casefold() for cell in row[: len(header)]) == header):
             continue
         alone = len(filled) == 1 and width > _FEWEST_COLUMNS and not isinstance(filled[0], StoredNumber)
         if (alone and not _has_digit(filled[0])) or number in found.whole:
@@ -229,6 +231,8 @@ def _totals(rows: Sequence[tuple[int, Sequence[str]]], cells: Sequence[Sequence[
     found = set[int]()
     for at in range(len(rows)):
         texts = [column[at] for column in cells if column[at] and not isinstance(column[at], StoredNumber)]
+        if not any(map(_MAY_TOTAL.search, texts[:2])):
+            continue
         words = [text for text in texts if not _has_digit(text) or _TOTAL.fullmatch(text)]
         if words and len(words) <= 2 and _TOTAL.fullmatch(words[0].strip()) and any(column[at] for column in cells[1:]):  # noqa: PLR2004
             found.add(at)

@@ -69,6 +69,12 @@ def _relation(row: Sequence[Any]) -> StoredRelation:
     )
 
 
+def is_in_a_text(store: Store, words: Sequence[str]) -> bool:
+    """Return whether a text of a document that is seen has one of these words."""
+    query = "SELECT 1 FROM document_texts WHERE instr(lower(text), ?) LIMIT 1"
+    return any(store.column(query, word.lower()) for word in words)
+
+
 def relations_stamp(store: Store) -> object:
     """Return a value that changes with the relations that a store shows."""
     if not has_table(store.connection, "relation_blocks"):

@@ -27,10 +27,11 @@ _REFUSED_WORDS, _REFUSED_EVIDENCE = 2, 0.79  # unknown at most, where a computat
 
 @dataclass(frozen=True, slots=True)
 class FromRows:
-    """What rows say to a question: an answer, or a refusal in words."""
+    """What rows say to a question: an answer, or a refusal in words; `unknown` are the words that no table has."""
 
     table: TableAnswer | None = None
     refusal: str = ""
+    unknown: tuple[str, ...] = ()
 
 
 def answer_from_rows(question: str, held: RelationSet, earlier: Sequence[str] = ()) -> FromRows | None:
@@ -212,7 +213,8 @@ def _refuse_unknown(
     words = " ".join(f"“{word.text}”" for word in best.unknown)
     view = best.query.view
     columns = ", ".join(column.name for column in view.columns[:8])
-    return FromRows(refusal=f"No row, column or name of the table {view.label} is {words} (its columns: {columns}).")
+    refusal = f"No row, column or name of the table {view.label} is {words} (its columns: {columns})."
+    return FromRows(refusal=refusal, unknown=tuple(word.text for word in best.unknown))
 
 
 def _may_be_value(unknown: Sequence[Word], said: Said) -> bool:

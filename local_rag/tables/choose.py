@@ -24,7 +24,7 @@ from local_rag.tables.query import Condition, Direction, Operation, Part, Query
 from local_rag.tables.question_words import Said, Word
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import View, ViewColumn
-from local_rag.tables.vocabulary import COUNTED, FILLERS, MONEY_WORDS, PERSONS, SYNONYMS, keys_of
+from local_rag.tables.vocabulary import COUNTED, FILLERS, MONEY_WORDS, PERSONS, SMALL_WORDS, SYNONYMS, keys_of
 from local_rag.text.cell_values import CURRENCY_CODES
 from local_rag.text.tokens import key_of_word
 
@@ -366,7 +366,7 @@ class _Chooser:
             return
         if subject is None:
             first = next((one for one in self.matches if self._place(one)[0] >= self.said.focus_end), None)
-            of_value = first is not None and first.kind == "value"
+            of_value = first is not None and first.kind == "value" and self._is_next(first)
             named = [match for match in self._columns("number") if match.strength >= _STRONG and of_value]
             if named and not self._names_rows():
                 yield from self._each(self._measures(adds_up=True), lambda one: self._query("sum", one))
@@ -399,6 +399,11 @@ class _Chooser:
                 raise NotReadError  # its cells may hold several
             else:
                 yield self._done(self._query("count"))
+
+    def _is_next(self, match: Match) -> bool:
+        """Return whether a match stands behind the question word, with only small words between."""
+        start = self._place(match)[0]
+        return all(word.key in SMALL_WORDS for word in self.said.words if self.said.focus_end <= word.start < start)
 
     def _names_rows(self) -> bool:
         """Return whether what stands after "how many" is the rows: a name of the table, or a word such as "entries"."""

@@ -180,7 +180,14 @@ class Matcher:
         if not (alone and self._in_period(alone)) and (found := self._values_with(indexes, words, start, end)):
             return found
         if alone and (alone.key in FILLERS or alone.key in COUNTED) and alone.key not in SYNONYMS:
-            named = alone.key in view.names and alone.key not in SMALL_WORDS
+            if alone.key in SMALL_WORDS:
+                return None
+            numbered = tuple(
+                one for one in view.columns if one.keys[:1] == keys and set(one.keys[1:]) <= _NUMBERS and one.keys[1:]
+            )
+            if numbered:
+                return Match(start, end, "column", numbered, strength=0.8)
+            named = alone.key in view.names
             return Match(start, end, "name", strength=0.8) if named else None
         if alone and self._in_period(alone):
             year = alone.text.isdigit() and alone.key in view.names
@@ -247,6 +254,7 @@ _UNITS_NAMED = {
     }.items()
 }
 _UNIT_WORDS = keys_of("eur usd gbp chf in of the per kg hours keur teur months days")
+_NUMBERS = keys_of("no nr number id code")
 _PRICE = keys_of("price cost")
 _NAMING = keys_of("name no nr number id code date amount value title")
 

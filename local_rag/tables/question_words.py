@@ -83,6 +83,7 @@ _NEGATION = re.compile(
 )
 _NOT_COMPUTED = re.compile(rf"\b(?:{NOT_COMPUTED})\b", re.IGNORECASE)
 _FOR_TEXT = re.compile(rf"\b(?:{FOR_TEXT})\b", re.IGNORECASE)
+_YES_OR_NO = re.compile(r"(?:is|are|was|were|does|did|has|have|do (?!you))\b", re.IGNORECASE)
 _SUPERLATIVE = re.compile(
     r"\b(?:" + "|".join(sorted(map(re.escape, SUPERLATIVES), key=len, reverse=True)) + r")\b", re.IGNORECASE
 )
@@ -141,7 +142,7 @@ class Said:
 def read_words(question: str) -> Said | None:
     """Read a question; None if it is too long, has no words, or asks for a text."""
     text = " ".join(question[: LONGEST + 1].split()).rstrip("?!. ")
-    if not text or len(text) > LONGEST or _FOR_TEXT.search(text):
+    if not text or len(text) > LONGEST or _FOR_TEXT.search(text) or _YES_OR_NO.match(text):
         return None
     bare = _POSSESSIVE.sub(lambda found: " " * len(found[0]), text)
     words = tuple(Word(one[0], key_of_word(one[0]), one.start(), one.end()) for one in _WORD.finditer(bare))

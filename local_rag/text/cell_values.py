@@ -14,6 +14,7 @@ Value = str | int | float | None
 
 _GROUP = 3  # digits
 _LONGEST = 80  # characters of a cell that may be a number or a date
+_SAMPLE = 200  # cells that tell whether a column can be one of numbers or dates
 _SHARE = 0.8  # of the cells of a column that are numbers or dates
 _CURRENCY_SIGNS = {"€": "EUR", "$": "USD", "US$": "USD", "£": "GBP", "¥": "JPY", "₹": "INR"}
 CURRENCY_CODES = frozenset(
@@ -177,8 +178,10 @@ def _digits(digits: str, *, decimal_comma: bool) -> int | float | None:
 
 
 def _numbers(name: str, cells: Sequence[str], filled: Sequence[str], comma: bool | None) -> ReadColumn | None:
-    own = writes_decimal_comma(filled)
+    own = writes_decimal_comma(filled[: 10 * _SAMPLE])
     decimal_comma = bool(comma if own is None else own)
+    if not _is_frequent([_number_of(cell, decimal_comma) for cell in filled[:_SAMPLE]]):
+        return None
     read = [_number_of(cell, decimal_comma) for cell in cells]
     found = [one for one in read if one]
     if len(found) < _SHARE * len(filled) or _are_codes(filled):
@@ -192,6 +195,11 @@ def _numbers(name: str, cells: Sequence[str], filled: Sequence[str], comma: bool
         return ReadColumn("number", values, "", tuple(one[1] if one else "" for one in read))
     unit = next(iter(units), "")
     return ReadColumn("number", values, named if named and (not unit or unit in named) else unit or named)
+
+
+def _is_frequent(sample: Sequence[object]) -> bool:
+    """Return whether enough of the first cells are read, so that all are worth reading."""
+    return sum(one is not None for one in sample) >= _SHARE / 2 * len(sample)
 
 
 def _number_of(cell: str, decimal_comma: bool) -> tuple[int | float, str] | None:
@@ -221,6 +229,8 @@ def _durations(name: str, cells: Sequence[str], filled: Sequence[str], _comma: b
 
 def _dates(_name: str, cells: Sequence[str], filled: Sequence[str], comma: bool | None) -> ReadColumn | None:
     month_first = _is_month_first(filled)
+    if not _is_frequent([read_date(cell, month_first=month_first) for cell in filled[:_SAMPLE]]):
+        return None
     read = [None if is_missing(cell) else read_date(cell, month_first=month_first) for cell in cells]
     if sum(one is not None for one in read) < _SHARE * len(filled):
         return None
