@@ -9,7 +9,7 @@ from local_rag.answering.selection import Source, run_of, shown_of
 from local_rag.answering.translations import translated
 from local_rag.answering.units import Unit, split_units
 from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
-from local_rag.text.expected_answers import asks_for, gives
+from local_rag.text.expected_answers import asks_for, asks_of_all_rows, gives
 
 REFUSAL = "The documents do not answer this question."
 NOT_SURE = "Not sure. This is what the documents say:"
@@ -43,9 +43,18 @@ class Part:
         return not self.checked or (sentence.is_supported and not (self.strict and sentence.missing))
 
     def answers(self, question: str) -> bool:
-        """Return whether a sentence is given, and those that are say what kind of thing a question asks for."""
+        """Return whether a sentence is given, and those that are say what kind of thing a question asks for.
+
+        A model that reads some rows of a table cannot tell which is the highest of all, nor add them up.
+        """
         said = [one.sentence for one in self.given]
-        return bool(said) and (not self.checked or gives(asks_for(question), said, question))
+        if not (said and self.checked):
+            return bool(said)
+        units = [unit for one in self.given for _, unit in one.units]
+        from_rows = bool(units) and all(unit.kind == "row" for unit in units)
+        if from_rows and asks_of_all_rows(question, [unit.text for unit in units]):
+            return False
+        return gives(asks_for(question), said, question)
 
     @property
     def given(self) -> list[Attribution]:

@@ -114,6 +114,8 @@ def _is_about(one: Reading, said: Said) -> bool:
         return False
     if said.computes:
         return one.evidence >= _EVIDENCE
+    if said.focus == "list" and one.query.operation == "list" and one.names + len(one.query.conditions) == 0:
+        return one.evidence >= _EVIDENCE  # "List the carriers": every word is understood
     named = len(one.query.conditions) + (one.query.shown is not None or one.query.group is not None)
     return (one.evidence >= _OF_NAMES and named > 1) or (
         one.evidence >= _OF_NAMES and said.focus in {"which", "list", "how much"}

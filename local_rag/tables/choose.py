@@ -292,6 +292,8 @@ class _Chooser:
             and any(one.strength >= _STRONG for one in self._columns("number")[1:])
         ):
             raise NotReadError
+        if self.group is None and any(map(self._is_ratio, _RATIO.finditer(said.text))):
+            raise NotReadError
         if re.search(r"\bthan\b", said.text) and not said.comparisons and "difference" not in operations:
             raise NotReadError
         if "difference" in operations:
@@ -310,6 +312,14 @@ class _Chooser:
             yield from self._each(measures, lambda one: self._query("sum" if _adds_up(one) else "mean", one))
         elif said.focus in {"which", "list", "who", "what", "when", "where", "how much", ""}:
             yield from self._look_up()
+
+    def _is_ratio(self, per: re.Match[str]) -> bool:
+        """Return whether a column of numbers stands behind "per", unless that belongs to a column's name."""
+        places = [(match, *self._place(match)) for match in self.matches if match.kind == "column"]
+        behind = next((match for match, start, _ in places if 0 <= start - per.end() <= 1), None)
+        inside = any(start <= per.start() < end for _, start, end in places)
+        names = behind.columns if behind else ()
+        return not inside and any(one.kind == "number" and not _RATIO.search(one.name) for one in names)
 
     def _query(self, operation: Operation, measure: ViewColumn | None = None, **more: object) -> Query:
         made = Query(self.view, operation, measure, conditions=self.conditions, group=self.group, part=self.group_part)
@@ -467,6 +477,8 @@ class _Chooser:
         direction: Direction = "min" if way == "min" or re.search(r"\bbottom\b", said.text, re.IGNORECASE) else "max"
         after = self._after(end)
         subject = self._asked_for(end)
+        if said.focus == "who" and subject:
+            self.bonus += 0.4
         if hint == "date" and _OF_ORDER.search(said.text):
             raise NotReadError
         if hint == "date" and not any(one.kind == "date" for one in self.view.columns):

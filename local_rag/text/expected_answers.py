@@ -26,6 +26,11 @@ _NUMBER = re.compile(
 )
 _COUNT = re.compile(r"\bhow (?:many|much)\b(?! time)", re.IGNORECASE)
 _IN_CODE = re.compile(r"[^\W_][-/._]?\Z")  # before a number that belongs to a code such as R-2025-031
+_OF_ALL = re.compile(
+    r"\b(?:most|least|fewest|highest|lowest|largest|biggest|smallest|greatest|oldest|youngest|newest|latest|earliest"
+    r"|longest|shortest|cheapest|heaviest|lightest|maximum|minimum|total|sum|average|altogether|combined|overall)\b",
+    re.IGNORECASE,
+)
 _DATE = re.compile(
     r"\bwhen (?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|may|must|shall|should)\b"
     r"|\b(?:by|since|until|from) when\b|\b(?:what|which) (?:date|day|weekday|month|year|decade|century)\b"
@@ -119,6 +124,13 @@ def gives(kind: Asked | None, sentences: Sequence[str], question: str) -> bool:
     if kind == "date":
         return _gives_date(text, asked)
     return kind is None or _gives_name(text, asked)
+
+
+def asks_of_all_rows(question: str, rows: Sequence[str]) -> bool:
+    """Return whether a question asks for the highest of rows or for their sum, and these rows do not say that word."""
+    said = {fold(word) for row in rows for word in WORD.findall(normalize(row))}
+    asked = (fold(match[0]) for match in _OF_ALL.finditer(normalize(question[:_LONGEST_QUESTION])))
+    return any(word not in said for word in asked)
 
 
 def _gives_number(text: str, asked: Source, *, is_count: bool) -> bool:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.answering.attribution import Attributor
-from local_rag.answering.compose import MOST_LINES, in_lines, is_list, quote_best, quote_support
+from local_rag.answering.compose import MOST_LINES, Part, in_lines, is_list, quote_best, quote_support
 from local_rag.answering.selection import Source, select_sources, whole_sources
 from local_rag.records import Quote
 from tests.fakes import FakeReader, passage
@@ -41,6 +41,18 @@ def test_a_step_is_quoted_with_all_steps_of_its_list() -> None:
 def test_a_row_is_quoted_as_it_is_written() -> None:
     (quote,) = support("Terna.", sources("| Boat | Leaves |\n|---|---|\n| Terna | 7:00 |"))
     assert quote.text == "| Terna | 7:00 |"
+
+
+def test_a_row_alone_does_not_tell_which_of_all_is_the_highest() -> None:
+    given = sources("| Name | Salary |\n|---|---|\n| Ana | 40 |\n| Bo | 52 |")
+
+    def answers(question: str) -> bool:
+        return Part("", [Attributor(question, given).attribute("The salary of Bo is 52.")], "answered").answers(
+            question
+        )
+
+    assert answers("What is the salary of Bo?")
+    assert not answers("Who has the highest salary?")
 
 
 def test_a_long_list_is_quoted_only_by_the_step() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from local_rag.text.expected_answers import Asked, asks_for, gives, question_names
+from local_rag.text.expected_answers import Asked, asks_for, asks_of_all_rows, gives, question_names
 from local_rag.text.facts import Source
 
 
@@ -91,3 +91,17 @@ def test_a_name_in_lower_case_is_known_from_the_texts() -> None:
     assert [fact.text for fact in names] == ["kessler", "fjordan"]
     assert names[0].occurs_in(Source("Kessler's offer"))
     assert not names[0].occurs_in(Source("The offer of FrostLine"))
+
+
+@pytest.mark.parametrize(
+    ("question", "row", "asks"),
+    [
+        ("Who earns the most?", "Name: Cem Lund; Gross salary: 69.646,00", True),
+        ("What is the total weight?", "Date: Total; Weight: 341532", False),
+        ("What is the total weight of DHL?", "Carrier: DHL; Weight: 341532", True),
+        ("What is the maximum rate in London?", "City: London; Maximum rate: GBP 175", False),
+        ("How many days do I get after five years?", "Years: 5; Days: 27", False),
+    ],
+)
+def test_what_only_all_rows_say(question: str, row: str, asks: bool) -> None:
+    assert asks_of_all_rows(question, [row]) == asks
