@@ -31,8 +31,11 @@ def from_plain(kind: Any, value: Any) -> Any:  # noqa: PLR0911  one for each for
     """
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
-        (given,) = (one for one in arguments if one is not types.NoneType)
-        return None if value is None else from_plain(given, value)
+        given = [one for one in arguments if one is not types.NoneType]
+        if value is None and len(given) < len(arguments):
+            return None
+        # Of several kinds, such as those of a cell, each has JSON of its own.
+        return from_plain(next((one for one in given if type(value) is one), given[0]), value)
     if origin in (tuple, list, Sequence):
         return (list if origin is list else tuple)(from_plain(arguments[0], one) for one in _checked(list, value))
     if origin is Mapping:

@@ -580,7 +580,7 @@ class View:
             with self._named(options.filters) as named:
                 return answer_digest(question.text, asked, named)
 
-        def ask_rows(question: Question, asked: Sequence[str]) -> Answer | None:
+        def ask_rows(question: Question, asked: Sequence[str]) -> tuple[Answer, bool] | None:
             if not self._has_store or asks_for_documents(question.text):
                 return None
             with self._shared.rows_alone:
@@ -589,7 +589,9 @@ class View:
                 return None
             with self.reading() as store:
                 # What no row has, a text may hold.
-                return None if is_in_a_text(store, found.unknown) else as_answer(question.text, found, store)
+                if is_in_a_text(store, found.unknown):
+                    return None
+                return as_answer(question.text, found, store), not found.unknown
 
         @contextmanager
         def open_versions() -> Iterator[Versions]:

@@ -9,7 +9,7 @@ import pytest
 
 from local_rag.asking import AskOptions, Filters, Turn
 from local_rag.model_records import Calibration
-from local_rag.records import Answer, Citation, Hit, SentenceSupport
+from local_rag.records import Answer, Citation, Hit, SentenceSupport, TableAnswer, TableValue
 from local_rag.serialization import from_plain, to_line
 from local_rag.serving.requests import AskRequest
 from tests.fakes import passage
@@ -24,6 +24,7 @@ ANSWER = Answer(
     "record",
     [
         ANSWER,
+        TableAnswer(None, "EUR", "s", (TableValue("a", 1.5),), ("A", "B"), (("x", 1), (2.5, None)), 2),
         AskRequest(question="q", options=AskOptions(filters=Filters(since=date(2024, 1, 2))), earlier=(Turn("a"),)),
         Calibration("recipe", 1, {"odds": 0.5}, 0.5, 0.25),
     ],

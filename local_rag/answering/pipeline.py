@@ -71,7 +71,7 @@ class AnswerPipeline:
         open_reader: Callable[[], Reader | None] = lambda: None,
         search_all: Callable[[Question, FindQuestion], Found | None] = lambda _question, _asked: None,
         answer_whole: Callable[[Question], Answer | None] = lambda _question: None,
-        ask_rows: Callable[[Question, Sequence[str]], Answer | None] = lambda _question, _earlier: None,
+        ask_rows: Callable[[Question, Sequence[str]], tuple[Answer, bool] | None] = lambda _question, _earlier: None,
         open_versions: Callable[[], AbstractContextManager[Versions]] | None = None,
         stop: Callable[[], bool] = never,
     ) -> None:
@@ -149,26 +149,34 @@ class AnswerPipeline:
     ) -> Answer:
         """Answer a question; see `Library.ask`. `show` is called with the text that stands, whenever it changes."""
         started = perf_counter()
-        answer = self._answer_by_code(question)
-        if answer:
+        answer, is_certain = self._answer_by_code(question)
+        if answer and is_certain:
             on_passages(answer.passages)
         else:
+            refusal = answer
             answer = self._name_versions(self._answer_from_passages(question, show, on_passages))
+            if refusal and answer.outcome != "answered":  # it says why
+                answer = replace(refusal, passages=answer.passages, written=answer.written)
         return replace(answer, seconds=perf_counter() - started)
 
-    def _answer_by_code(self, question: Question) -> Answer | None:
-        """Answer a question about whole documents, about rows, or one that counts or lists; None for any other."""
+    def _answer_by_code(self, question: Question) -> tuple[Answer | None, bool]:
+        """Answer a question about whole documents, about rows, or one that counts or lists; None for any other.
+
+        Return also whether that is certain: what is refused because of a word that no table has may stand in a text.
+        """
         if self._options.anyway:
-            return None
+            return None, True
         asked_before = [turn.question for turn in self._earlier]
-        if answer := self._answer_whole(question) or self._ask_rows(question, asked_before):
+        if answer := self._answer_whole(question):
+            return answer, True
+        if found := self._ask_rows(question, asked_before):
             self._check()
-            return answer
+            return found
         asked = question.of_all_documents
-        if asked is None or (found := self._search_all(question, asked)) is None:
-            return None
+        if asked is None or (listed := self._search_all(question, asked)) is None:
+            return None, True
         self._check()
-        return answer_of(found)
+        return answer_of(listed), True
 
     def _answer_from_passages(
         self, question: Question, show: Callable[[str], None], on_passages: Callable[[Sequence[Passage]], None]

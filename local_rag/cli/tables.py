@@ -42,9 +42,7 @@ def _as_lines(one: NamedRelation) -> list[str]:
     ]
 
 
-@click.command(
-    cls=Command, epilog='Example: local-rag query "SELECT Customer, sum([Net EUR]) FROM orders_2024 GROUP BY Customer"'
-)
+@click.command(cls=Command, epilog='Example: local-rag query "SELECT sum([Net EUR]) FROM orders_2024"')
 @click.argument("statement")
 @library_options
 @click.option("--csv", "as_csv", is_flag=True, help="Print the rows as CSV.")

@@ -63,7 +63,8 @@ def add_person(
             connection.execute(query, (secrets.token_hex(8), *row, token_hash(token)))
         except sqlite3.IntegrityError:
             raise LibraryError(
-                f"There is already a person {name}; choose another name, or remove this person first."
+                f"There is already a person {name}; choose another name, or remove this person with `local-rag people "
+                "remove`."
             ) from None
     return token
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import log
 
+from local_rag.display import table_lines
 from local_rag.errors import QuestionError
 from local_rag.records import TableAnswer
 from local_rag.tables.choose import Reading, readings
@@ -20,6 +21,7 @@ from local_rag.tables.vocabulary import ALIASES, CAN, COUNTED, SMALL_WORDS, SYNO
 
 _MOST_RELATIONS = 12  # that are read closely
 _MOST_READINGS = 8  # that are run
+_MOST_VERSIONS = 3  # whose values are named beside the newest one's
 _EVIDENCE = 0.79  # the least that a question must name of a view
 _OF_NAMES = 1.6  # and of a question that looks up a text
 _REFUSED_WORDS, _REFUSED_EVIDENCE = 2, 0.79  # unknown at most, where a computation is refused and not left to passages
@@ -137,16 +139,15 @@ def _best(understood: Sequence[Reading]) -> list[Reading]:
 def _settled(results: Sequence[tuple[Reading, TableAnswer]], said: Said, held: RelationSet) -> FromRows | None:
     """Return the one answer of several readings: all say the same, one is of all parts, or of the newest version."""
     if len({_value_key(table) for _, table in results}) == 1:
-        return FromRows(results[0][1])
+        return FromRows(_newest(results, held) or results[0][1])
     whole = [one for one in results if one[0].query.view.kind == "union"]
     if whole and len({_value_key(table) for _, table in whole}) == 1:
         return FromRows(whole[0][1])
     views = {one.query.view.relations: one.query.view for one, _ in results}
     if len(views) == len(results) > 1 and (newest := _newest(results, held)):
-        others = len(results) - 1
-        which = "another version says" if others == 1 else f"{others} other versions say"
-        note = f"This is the newest table; {which} something else."
-        return FromRows(replace(newest, notes=(*newest.notes, note)))
+        others = [table for _, table in results if table is not newest]
+        notes = [f"{_file_of(table)} says {table_lines(table)[0]}." for table in others[:_MOST_VERSIONS]]
+        return FromRows(replace(newest, notes=(*newest.notes, "This is the newest table.", *notes)))
     return FromRows(refusal=_ambiguous([table for _, table in results])) if said.computes else None
 
 
@@ -183,6 +184,10 @@ def _ambiguous(tables: Sequence[TableAnswer]) -> str:
 
 def _where(table: TableAnswer) -> str:
     return table.sources[0].table if table.sources else ""
+
+
+def _file_of(table: TableAnswer) -> str:
+    return table.sources[0].path.rpartition("/")[2] if table.sources else ""
 
 
 def _refuse_operation(said: Said, relations: Sequence[NamedRelation], held: RelationSet) -> FromRows | None:

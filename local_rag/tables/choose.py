@@ -266,6 +266,13 @@ class _Chooser:
             return [product] if product else []
         return inferred
 
+    def _money(self) -> list[ViewColumn]:
+        """Return the columns of money, of which "how much" asks where no column is named."""
+        self.doubts += 1
+        money = [one for one in self._inferred(money=True) if is_money(one)]
+        product = None if any(map(_adds_up, money)) else self._product()
+        return [product] if product else money
+
     def _product(self) -> ViewColumn | None:
         """Return quantity times price, where a table has both and no column of their product."""
         numbers = self._numbers()
@@ -333,7 +340,9 @@ class _Chooser:
         names = sum((match.end - match.start) * match.strength for match in self.matches if match.kind == "name")
         if self.view.kind == "join" and not _uses_both(query):
             raise NotReadError
-        return Reading(query, minus, absolute, tuple(self.unknown), doubts, evidence, names)
+        explained = query.measure.keys if query.measure else ()
+        unknown = tuple(word for word in self.unknown if word.key not in explained)
+        return Reading(query, minus, absolute, unknown, doubts, evidence, names)
 
     def _is_plain(self, match: Match) -> bool:
         """Return whether a column is only mentioned: "all customers", "of the orders"."""
@@ -787,7 +796,8 @@ class _Chooser:
             subject_column = None
         if subject_column is None and said.focus in {"how much", "what"}:
             summed = self._sums()
-            measures = self._measures(adds_up=summed)
+            unnamed = said.focus == "how much" and not self._columns("number")
+            measures = self._money() if unnamed else self._measures(adds_up=summed)
             named = any(match.strength == 1 for match in self.matches if match.kind == "column")
             if not measures or not (conditions or (summed and named and not self.doubts)):
                 raise NotReadError

@@ -76,7 +76,8 @@ def test_it_answers_sealed_and_ends_with_ctrl_c(documents: Path, tmp_path: Path)
         wait_until(lambda: answers(address), 120)
         with urllib.request.urlopen(f"{address}v1/models", timeout=60) as models:
             assert [model["id"] for model in json.load(models)["data"]] == ["lib"]
-        assert [tool["name"] for tool in tools(address)] == ["search", "find", "fetch", "list_documents", "status"]
+        names = ["search", "find", "diff", "brief", "fetch", "list_documents", "status"]
+        assert [tool["name"] for tool in tools(address)] == names
         assert health(address)["sealed"] == (sys.platform == "linux")
         filtered = Path(f"/proc/{process.pid}/status")
         assert not filtered.exists() or "Seccomp:\t2" in filtered.read_text()

@@ -138,6 +138,26 @@ def test_a_question_about_a_text_is_left_to_the_passages(tables: RelationSet, qu
     assert answer_from_rows(question, tables) is None
 
 
+def test_of_versions_the_newest_answers_and_names_what_others_say(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    for year, price in ((2024, 10), (2025, 12)):
+        text = f"Product,Price per month (EUR),Users\nBasic,5,3\nPlus,{price},20\nMax,90,100\n"
+        (files / f"Price list {year}.csv").write_text(text)
+    (tmp_path / "library").mkdir()
+    with closing(open_tables(files, tmp_path / "library")) as opened:
+        table = ask(opened, "How much is Plus?").table
+        assert table is not None
+        assert (table.value, table.unit) == (12, "EUR"), "the price, and not the number of users"
+        assert table.notes == ("This is the newest table.", "Price list 2024.csv says 10 EUR.")
+        same = ask(opened, "How much is Basic?").table
+        assert same is not None
+        assert same.sources[0].path.endswith("Price list 2025.csv")
+        most = ask(opened, "Which product costs most per month?").table
+        assert most is not None
+        assert most.value == "Max"
+
+
 def test_the_values_of_a_column_are_listed_once_each(tables: RelationSet) -> None:
     table = ask(tables, "List the customers.").table
     assert table is not None

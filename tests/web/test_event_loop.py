@@ -225,6 +225,8 @@ def test_no_route_does_anything_in_the_event_loop_but_wait(
             ("GET", f"/?conversation={conversation}", "", {}),
             ("POST", "/ask", f"{ASKED}&conversation={conversation}", FORM | {"accept": "text/event-stream"}),
             ("GET", f"/history/{conversation}.html", "", {}),
+            ("GET", f"/history/beside?conversation={conversation}", "", {}),
+            ("POST", "/history/pin", f"id={conversation}&on=1", FORM),
             ("GET", f"/history/{conversation}.md", "", {}),
             ("POST", "/history/rename", f"id={conversation}&title=Boats", FORM),
             ("POST", "/history/forget", f"id={conversation}", FORM),

@@ -226,10 +226,10 @@ def test_numbers_in_words_of_two_versions_are_told_apart(
 @pytest.mark.parametrize(
     ("question", "said", "remark"),
     [
-        ("Which discount do charities get?", "Charities get 25 %.", ""),
-        ("Which discount do schools get?", "Schools get 15 %.", "Group: Schools; Discount: 10 %"),
+        ("Which discount should charities get?", "Charities get 25 %.", ""),
+        ("Which discount should schools get?", "Schools get 15 %.", "Group: Schools; Discount: 10 %"),
         (
-            "What does Planner Plus cost in 2025?",
+            "What should Planner Plus cost in 2025?",
             "Planner Plus costs 12 EUR per month.",
             "Product: Planner Plus; Price per month (EUR): 10",
         ),
@@ -260,7 +260,7 @@ def test_a_row_of_another_thing_is_no_line_of_an_older_version(
         "Price list 2025.md": PRICES.format(year=2025, plus=12, most=90, schools=15),
     }
     with Library(indexed(tmp_path, texts, run, monkeypatch), parts=replying("Planner Max costs 90 EUR.")) as library:
-        answer = library.ask("Which product costs most per month?")
+        answer = library.ask("Which product should cost 90 EUR per month?")
     assert answer.text.startswith("Planner Max costs 90 EUR. [")
     assert answer.versions == ()
 
