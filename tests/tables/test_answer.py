@@ -142,20 +142,20 @@ def test_of_versions_the_newest_answers_and_names_what_others_say(tmp_path: Path
     files = tmp_path / "files"
     files.mkdir()
     for year, price in ((2024, 10), (2025, 12)):
-        text = f"Product,Price per month (EUR),Users\nBasic,5,3\nPlus,{price},20\nMax,90,100\n"
+        text = f"Product,Price per month (EUR),Users\nPlanner Basic,5,3\nPlanner Plus,{price},20\nPlanner Max,90,100\n"
         (files / f"Price list {year}.csv").write_text(text)
     (tmp_path / "library").mkdir()
     with closing(open_tables(files, tmp_path / "library")) as opened:
-        table = ask(opened, "How much is Plus?").table
+        table = ask(opened, "How much is Planner Plus?").table
         assert table is not None
         assert (table.value, table.unit) == (12, "EUR"), "the price, and not the number of users"
         assert table.notes == ("This is the newest table.", "Price list 2024.csv says 10 EUR.")
-        same = ask(opened, "How much is Basic?").table
+        same = ask(opened, "How much is Planner Basic?").table
         assert same is not None
         assert same.sources[0].path.endswith("Price list 2025.csv")
         most = ask(opened, "Which product costs most per month?").table
         assert most is not None
-        assert most.value == "Max"
+        assert most.value == "Planner Max"
 
 
 def test_the_values_of_a_column_are_listed_once_each(tables: RelationSet) -> None:
