@@ -11,10 +11,13 @@ _MOST_COLUMNS = 30
 
 @dataclass(frozen=True, slots=True)
 class RowsView:
-    """What was computed from rows, as it is shown; `count` is the number of all rows, `query` selects them."""
+    """What was computed from rows, as it is shown; `count` is the number of all rows, `query` selects them.
+
+    Of the parts of a line, every second one is a name or a value.
+    """
 
     headline: str
-    lines: Sequence[str]
+    lines: Sequence[Sequence[str]]
     columns: Sequence[tuple[str, bool]]
     rows: Sequence[Sequence[str]]
     count: int
@@ -31,7 +34,7 @@ def view_rows(table: TableAnswer) -> RowsView:
     ]
     return RowsView(
         headline=headline,
-        lines=lines,
+        lines=[one_line(line).split("*") for line in lines],
         columns=[(one_line(name), right) for name, right in zip(columns, numeric, strict=True)],
         rows=[
             [one_line(cell_as_text(value)) for value in row[:_MOST_COLUMNS]] for row in table.rows[:SHOWN_TABLE_ROWS]
