@@ -12,9 +12,9 @@ from local_rag.extraction.columns import MOST_COLUMNS, Column, parse_columns
 from local_rag.extraction.corrections import person_cell
 from local_rag.extraction.extraction import Row, Table
 from local_rag.extraction.saved_tables import SavedTable, SavedTables
+from local_rag.serving.background_runs import RunView
 from local_rag.serving.extracted_files import FORMS, cell_text, row_as_dict
 from local_rag.serving.http import json_response
-from local_rag.serving.table_runs import TableRun
 from local_rag.web.forms import as_fields, filters_of, number_field, parse_number, text_field
 from local_rag.web.site import PageRequest, attachment
 
@@ -34,7 +34,7 @@ class TableView:
 
     saved: SavedTable
     table: Table
-    run: TableRun
+    run: RunView
     counts: Counter[str]
 
     @property
