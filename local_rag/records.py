@@ -459,8 +459,7 @@ class TableAnswer:
     `value` is the one that is asked for, None if there are several, which are `values`. `said` tells in one line what
     was computed over which rows, with names and values between asterisks. `rows` are those that it stands on, with the
     `columns` of the table, at most `MOST_TABLE_ROWS` of the `count`. `sql` is the SELECT that gives the value,
-    `rows_sql` that of all its rows. With `sure` false, the question may as well ask for a text. `notes` say what is
-    missing, one sentence each.
+    `rows_sql` that of all its rows. `notes` say what is missing, one sentence each.
     """
 
     value: str | int | float | None
@@ -474,7 +473,6 @@ class TableAnswer:
     sql: str = ""
     rows_sql: str = ""
     notes: tuple[str, ...] = ()
-    sure: bool = True
 
     def __repr__(self) -> str:
         return f"<TableAnswer {self.value} {self.unit} {self.said}>"
