@@ -77,7 +77,7 @@ def find_periods(question: str, *, apart: bool = False) -> list[Period]:
             found.append(_bounded(point, None, point.start, question))
             at += 1
             continue
-        if not apart and at + 1 < len(points) and (joined := _joined(point, points[at + 1], question, head)):
+        if at + 1 < len(points) and (joined := _joined(point, points[at + 1], question, head)):
             found.append(joined)
             at += 2
             continue

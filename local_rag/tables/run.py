@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from local_rag.records import MOST_TABLE_ROWS, TableAnswer, TableSource, TableValue
-from local_rag.tables.choose import Reading, is_money
+from local_rag.tables.choose import Reading
 from local_rag.tables.query import Condition, Query, group_sql, in_words, number_sql, select, value_sql, where
 from local_rag.tables.relation_set import RelationSet
+from local_rag.tables.roles import is_money
 from local_rag.tables.views import ViewColumn
 from local_rag.text.cell_values import CURRENCY_CODES
 

@@ -1,0 +1,348 @@
+"""Give each part of a question its role in a view: conditions, groups, times, and the columns that may be measured."""
+
+import re
+
+from local_rag.tables.conditions import (
+    NoConditionError,
+    comparison_column,
+    date_column,
+    either_of,
+    in_order,
+    joined_values,
+    numbers_beside,
+    period_condition,
+    value_conditions,
+)
+from local_rag.tables.matches import Match, Matched
+from local_rag.tables.query import Condition, Part
+from local_rag.tables.question_words import Said, Word
+from local_rag.tables.relation_set import RelationSet
+from local_rag.tables.views import View, ViewColumn
+from local_rag.tables.vocabulary import COUNTED, FILLERS, MONEY_WORDS, PERSONS, SMALL_WORDS, SYNONYMS, keys_of
+from local_rag.text.cell_values import CURRENCY_CODES
+from local_rag.text.tokens import key_of_word
+
+_NAMES_OF_PARTS: tuple[Part, ...] = ("month", "quarter", "year")
+_PARTS: dict[str, Part] = {key_of_word(f"{name}{end}"): name for name in _NAMES_OF_PARTS for end in ("", "ly")}
+_PRICE = keys_of("price rate unit per each discount margin")
+QUANTITY = keys_of("quantity qty units pieces pcs")
+STRONG = 0.8  # of a match: all or the last words of a name
+YEARS = frozenset({"year", "fy"})
+_LABELS = YEARS | keys_of("rank ranking position pos no nr number round week age season episode id")
+_WHO = (
+    ("employe", "name", "person", "consult", "staff", "member", "worker", "colleagu", "assigne", "owner"),
+    ("custom", "client", "buyer", "supplier", "vendor"),
+    ("manag", "contact", "lead", "head", "rep"),
+)
+_WHERE = (keys_of("city town location office site place address"), keys_of("country region"))
+_MOST_WORDS_BETWEEN = 4
+_WHEN = key_of_word("date")
+
+
+class Roles:
+    """Give each match of a question its role."""
+
+    def __init__(self, said: Said, view: View, matched: Matched, held: RelationSet) -> None:
+        self.said, self.view, self.held = said, view, held
+        self.matches = list(matched.matches)
+        self.unknown = list(matched.unknown)
+        self.used = set[int]()  # starts of matches that have a role
+        self.doubts, self.bonus = 0, 0.0
+        self.parts = self._parts_of_dates()
+        self.values, labels = value_conditions(said, self.matches)
+        self._replace_values()
+        self.used |= labels | {match.start for match, _ in self.values}
+        self.used |= {match.start for match in self.matches if match.kind == "name"}
+        self.group, self.group_part = self._group()
+        self.periods = self._periods()
+        self.compared = [*self._compared(), *self._beside(), *self._out_of_stock()]
+
+    # What is named
+
+    def _parts_of_dates(self) -> list[tuple[int, int, Part]]:
+        """Take "month", "quarter" and "year" for parts of a date, unless they are columns."""
+        if not any(column.kind == "date" for column in self.view.columns):
+            return []
+        columns = {at for match in self.matches if match.kind == "column" for at in range(match.start, match.end)}
+        found = [
+            (word.start, word.end, _PARTS[word.key])
+            for at, word in enumerate(self.said.words)
+            if word.key in _PARTS and at not in columns
+        ]
+        places = {start for start, _, _ in found}
+        self.unknown = [word for word in self.unknown if word.start not in places]
+        return found
+
+    def _replace_values(self) -> None:
+        """Let the values of a follow-up stand for those of the question before it, behind which it is written."""
+        at = self.said.text.find("|")
+        if at >= 0:
+            later = {one.column.sql for match, one in self.values if self._place(match)[0] > at}
+            self.values = [
+                (match, one) for match, one in self.values if self._place(match)[0] > at or one.column.sql not in later
+            ]
+
+    def _place(self, match: Match) -> tuple[int, int]:
+        return self.said.words[match.start].start, self.said.words[match.end - 1].end
+
+    def _columns(self, *kinds: str) -> list[Match]:
+        """Return the matches of columns without a role yet."""
+        return [
+            match
+            for match in self.matches
+            if match.kind == "column"
+            and match.start not in self.used
+            and any(one.kind in kinds for one in match.columns)
+        ]
+
+    def _group(self) -> tuple[ViewColumn | None, Part]:
+        for _, end in self.said.groups:
+            for match in self._columns("text", "date", "number"):
+                start = self._place(match)[0]
+                column = next((one for one in match.columns if one.kind != "number"), match.columns[0])
+                if 0 <= start - end <= 1 and (column.kind != "number" or column.keys[-1:] == ("year",)):
+                    self.used.add(match.start)
+                    return column, ""
+            for start, _, part in self.parts:
+                if 0 <= start - end <= 1:
+                    return date_column(self.view, self.said, None, self.matches), part
+        for start, end, part in self.parts:
+            if self.said.text[start:end].lower().endswith("ly"):
+                return date_column(self.view, self.said, None, self.matches), part
+        each = re.search(r"\beach\Z", self.said.text)
+        if each and self.values:
+            return self.values[0][1].column, ""
+        return None, ""
+
+    def _periods(self) -> list[Condition]:
+        found = list[Condition]()
+        for period in self.said.periods:
+            inside = [match for match in self.matches if _overlap(self._place(match), (period.start, period.end))]
+            if any(match.kind in {"column", "value"} for match in inside):
+                continue
+            try:
+                found.append(period_condition(period, self.view, self.said, self.matches))
+            except NoConditionError:
+                year = str(period.year)
+                if not (period.is_year and year in self.view.names):
+                    raise
+        return found
+
+    def _compared(self) -> list[Condition]:
+        found = list[Condition]()
+        for one in self.said.comparisons:
+            measures = self._inferred(
+                money=bool(re.search(r"[€$£]|\b[A-Z]{3}\b", self.said.text[one.start : one.end])) or None
+            )
+            column, start = comparison_column(one, self.view, self.said, self.matches, measures)
+            if start is not None:
+                self.used.add(start)
+            found.append(Condition(column, f"({one.sql} AND typeof({{0}}) <> 'text')", one.numbers, one.words))
+        return found
+
+    def _beside(self) -> list[Condition]:
+        found = numbers_beside(self.said, self.unknown, self.matches)
+        self.unknown = [word for word in self.unknown if word not in [one for one, _, _ in found]]
+        self.used |= {match.start for _, match, _ in found}
+        return [one for _, _, one in found]
+
+    def _out_of_stock(self) -> list[Condition]:
+        match = re.search(r"\bout of stock\b", self.said.text, re.IGNORECASE)
+        stocks = [one for one in self.view.columns if one.kind == "number" and key_of_word("stock") in one.keys]
+        if not match or not stocks:
+            return []
+        self._use(stocks[0])
+        return [Condition(stocks[0], "{0} = ?", (0,), "is 0")]
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Return all conditions, the values of one column joined."""
+        named = joined_values([one for _, one in self.values])
+        return in_order(iter([*named, *either_of(self.periods), *self.compared]))
+
+    # What is measured
+
+    def _numbers(self) -> list[ViewColumn]:
+        return [one for one in self.view.columns if one.kind == "number" and not (set(one.keys) & YEARS)]
+
+    def _inferred(self, *, money: bool | None = None) -> list[ViewColumn]:
+        """Return the columns of numbers that may be meant where none is named, those of money if that is meant."""
+        numbers = [one for one in self._numbers() if one.keys and not set(one.keys) & _LABELS]
+        if money is None:
+            money = any(word.key in MONEY_WORDS for word in self.said.words)
+        if money and (of_money := [one for one in numbers if is_money(one)]):
+            numbers = of_money
+        sums = [one for one in numbers if is_summable(one)] or numbers
+        if money and len(sums) > 1:
+            totals = [one for one in sums if set(one.keys) & {"total", "net", "amount", key_of_word("amount")}]
+            sums = totals or sums
+        return sums
+
+    def _measures(self, *, adds_up: bool = False) -> list[ViewColumn]:
+        """Return the columns of numbers that may be meant: those that are named, or else what may be inferred."""
+        named = sorted(self._columns("number"), key=lambda one: -one.strength)
+        strong = [one for one in named if one.strength == named[0].strength] if named else []
+        if strong:
+            found = list[ViewColumn]()
+            for match in strong[:1] if len(strong) > 1 and strong[0].strength < 1 else strong:
+                numbers = [one for one in match.columns if one.kind == "number"]
+                if adds_up and len(numbers) > 1:
+                    numbers = [one for one in numbers if is_summable(one)] or numbers
+                found += numbers
+            for match in named:
+                if set(match.columns) & set(found) or match.strength < STRONG:
+                    self.used.add(match.start)
+            if (
+                adds_up
+                and strong[0].strength < 1
+                and found
+                and not any(map(is_summable, found))
+                and (product := self._product())
+            ):
+                return [product]
+            return list(dict.fromkeys(found))
+        self.doubts += 1
+        inferred = self._inferred()
+        if adds_up and inferred and not any(map(is_summable, inferred)):
+            product = self._product()
+            return [product] if product else []
+        return inferred
+
+    def _money(self) -> list[ViewColumn]:
+        """Return the columns of money, of which "how much" asks where no column is named."""
+        self.doubts += 1
+        money = [one for one in self._inferred(money=True) if is_money(one)]
+        product = None if any(map(is_summable, money)) else self._product()
+        return [product] if product else money
+
+    def _product(self) -> ViewColumn | None:
+        """Return quantity times price, where a table has both and no column of their product."""
+        numbers = self._numbers()
+        quantities = [one for one in numbers if set(one.keys) & QUANTITY and "price" not in one.keys]
+        prices = [one for one in numbers if "price" in one.keys or ("cost" in one.keys and "unit" in one.keys)]
+        if len(quantities) != 1 or len(prices) != 1:
+            return None
+        amount, price = quantities[0], prices[0]
+        sql = f"({amount.sql} * {price.sql})"
+        held = (*amount.held_in, *price.held_in)
+        return ViewColumn(f"{amount.name} \u00d7 {price.name}", "number", price.unit, sql, held, units=price.units)
+
+    # What is asked for
+
+    def _is_next(self, match: Match) -> bool:
+        """Return whether a match stands behind the question word, with only small words between."""
+        start = self._place(match)[0]
+        return all(word.key in SMALL_WORDS for word in self.said.words if self.said.focus_end <= word.start < start)
+
+    def _names_rows(self) -> bool:
+        """Return whether what stands after "how many" is the rows: a name of the table, or a word such as "entries"."""
+        words = [word for word in self.said.words if word.start >= self.said.focus_end]
+        named = {at for match in self.matches if match.kind == "name" for at in range(match.start, match.end)}
+        for at, word in enumerate(words[:_MOST_WORDS_BETWEEN]):
+            place = len(self.said.words) - len(words) + at
+            if place in named or word.key in COUNTED or word.key in self.view.names:
+                return True
+            if word.key in PERSONS and any(set(column.keys) & set(_WHO[0]) for column in self.view.columns):
+                return True
+        return self.said.text[: self.said.focus_end].lower().endswith("how often")
+
+    def _subject(self) -> Match | None:
+        """Return the column that is asked for: the first one after the question word, with small words between."""
+        words = self.said.words
+        for match in self.matches:
+            start, _ = self._place(match)
+            if start < self.said.focus_end or match.kind == "value":
+                continue
+            if match.kind == "name" and self.said.focus == "how many":
+                return None
+            between = [word for word in words if self.said.focus_end <= word.start < start]
+            if len(between) > _MOST_WORDS_BETWEEN or any(self._is_verb(word) for word in between):
+                return None
+            if match.kind == "column":
+                return match
+        return None
+
+    def _is_verb(self, word: Word) -> bool:
+        return word.text.lower() in {
+            "did",
+            "does",
+            "do",
+            "was",
+            "were",
+            "is",
+            "are",
+            "has",
+            "have",
+            "had",
+            "ordered",
+            "bought",
+        }
+
+    def _is_unique(self, column: ViewColumn) -> bool:
+        key = ("unique", self.view.source, column.sql)
+        if key not in self.held.known:
+            head, _, source = self.view.source.rpartition("|")
+            self.held.hold([one.table for one in self.view.relations])
+            statement = f"{head}SELECT count({column.sql}), count(DISTINCT {column.sql}) FROM {source}"  # noqa: S608
+            [(rows, different)] = self.held.select(statement).rows
+            self.held.known[key] = rows == different
+        return bool(self.held.known[key])
+
+    def _after(self, end: int) -> int:
+        """Return the word after a place, without small ones."""
+        for at, word in enumerate(self.said.words):
+            if word.start >= end and (word.key not in FILLERS or word.key in SYNONYMS or self._is_matched(at)):
+                return at
+        return len(self.said.words)
+
+    def _is_matched(self, at: int) -> bool:
+        return any(match.start <= at < match.end for match in self.matches)
+
+    def _who(self) -> ViewColumn | None:
+        for words in _WHO:
+            found = [one for one in self.view.columns if one.kind == "text" and set(one.keys) & set(words)]
+            if found:
+                return found[0]
+        return None
+
+    def _where(self) -> ViewColumn | None:
+        for words in _WHERE:
+            for one in self.view.columns:
+                if one.kind == "text" and set(one.keys) & words:
+                    return one
+        return None
+
+    def _label(self) -> ViewColumn | None:
+        return next((one for one in self.view.columns if one.kind == "text"), None)
+
+    def _is_named_date(self) -> bool:
+        return any(word.key in {_WHEN, "day"} for word in self.said.words)
+
+    def _use(self, column: ViewColumn) -> None:
+        self.used |= {match.start for match in self.matches if column in match.columns}
+
+    def _named_text(self) -> ViewColumn | None:
+        for match in self._columns("text"):
+            self.used.add(match.start)
+            return next(one for one in match.columns if one.kind == "text")
+        return None
+
+
+def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
+
+
+def is_money(column: ViewColumn) -> bool:
+    """Return whether a column holds amounts of money, by its unit or its name."""
+    unit = column.unit
+    return (
+        bool(column.units)
+        or unit[-3:] in CURRENCY_CODES
+        or unit in {"€", "$", "£"}
+        or bool(set(column.keys) & MONEY_WORDS)
+    )
+
+
+def is_summable(column: ViewColumn) -> bool:
+    """Return whether the sum of a column means something: not of prices, rates and shares."""
+    return column.unit != "%" and not (set(column.keys) & _PRICE and not {"total", "line"} & set(column.keys))
