@@ -22,6 +22,7 @@ from local_rag.cluster.on_request import indexes_of, network_of, workers_of
 from local_rag.conversation import Conversation
 from local_rag.errors import LibraryError, require_known
 from local_rag.files import DEFAULT_FOLDER, LOCAL_DISK, Disk, write_whole
+from local_rag.holdings import Shared
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.added_texts import text_file, write_text
@@ -65,7 +66,7 @@ from local_rag.store.history import History, kept_history
 from local_rag.store.lock import library_lock, locked_store
 from local_rag.store.people_file import People
 from local_rag.store.storage_errors import storage_errors
-from local_rag.view import OnProgress, Shared, View, ignore
+from local_rag.view import OnProgress, View, ignore
 
 
 @dataclass(frozen=True, slots=True)
