@@ -39,7 +39,7 @@ from local_rag.files import Disk
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Index, Indexes
 from local_rag.records import Answer, Passage
-from local_rag.retrieval.filters import Sight, document_filter, outdated_of
+from local_rag.retrieval.filters import Sight, document_filter
 from local_rag.retrieval.live_searcher import LiveSearcher, live_index
 from local_rag.retrieval.searcher import Trace
 from local_rag.retrieval.version_families import Version, Versions
@@ -270,10 +270,7 @@ class Holdings:
     def _passing(self, store: Store, filters: Filters) -> Callable[[int], bool]:
         if not filters:
             return lambda _document: True
-        passes, versions = document_filter(filters, store.roots()), Versions(store, self.settings.no_versions)
-        outdated = outdated_of(filters, versions.outdated)
-        passing = {facts.id for facts in store.facts() if passes(facts) and facts.id not in outdated}
-        return passing.__contains__
+        return Versions(store, self.settings.no_versions).passing(filters).__contains__
 
     def families(self, *, filters: Filters | FilterFields = EVERYTHING) -> list[tuple[Version, ...]]:
         """Return the documents that are versions of each other, newest first; one of them must pass the filters."""

@@ -12,7 +12,6 @@ from local_rag.digests.brief import MOST_DOCUMENTS
 from local_rag.digests.statements import DocumentText, text_of_file, text_of_indexed
 from local_rag.errors import MissingError, ReadError
 from local_rag.reading.isolate import IsolatedReader
-from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.version_families import Version, Versions
 from local_rag.store.database import Store, StoredDocument
 from local_rag.text.tokens import keyword_tokens
@@ -52,8 +51,7 @@ class NamedDocuments:
         """The documents, by path."""
         documents = self._store.documents()
         if self._filters:
-            passes = document_filter(self._filters, self._store.roots())
-            passing = {one.id for one in self._store.facts() if passes(one)}
+            passing = self._versions.passing(self._filters)
             documents = [one for one in documents if one.id in passing]
         return documents
 

@@ -14,7 +14,6 @@ from local_rag.extraction.columns import Column
 from local_rag.keys import key_of
 from local_rag.llama.generator import never
 from local_rag.records import Passage, Progress, found_passage
-from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.version_families import Versions
 from local_rag.store.cell_rows import drop_cell, put_cells, stored_cells
 from local_rag.store.database import Store, StoredDocument
@@ -67,9 +66,8 @@ class Extraction:
     def documents(self, filters: Filters, *, newest: bool) -> list[tuple[StoredDocument, str]]:
         """Return the documents of a table, by path, each with the path of its newest version if it is an older one."""
         with self.reading() as store:
-            versions, passes = Versions(store, self.apart), document_filter(filters, store.roots())
-            outdated = versions.outdated(filters.as_of) if filters.as_of else ()
-            passing = {facts.id for facts in store.facts() if passes(facts) and facts.id not in outdated}
+            versions = Versions(store, self.apart)
+            passing = versions.passing(filters)
             found = [(one, versions.newest(one.path)) for one in store.documents() if one.id in passing]
         return [(one, newer) for one, newer in found if not (newest and newer)]
 

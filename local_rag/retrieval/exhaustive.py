@@ -15,7 +15,6 @@ from local_rag.asking import Filters
 from local_rag.index.protocol import Allowed, Index
 from local_rag.records import Found, FoundPlace, Passage, Progress, StoredChunk, found_passage
 from local_rag.retrieval.counting_questions import FindQuestion, Phrase
-from local_rag.retrieval.filters import document_filter, outdated_of
 from local_rag.retrieval.occurrences import best_line, has_inflections, line_span, occurrences, pattern_of, tokens_of
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Searcher
@@ -201,9 +200,7 @@ def scope_of(asked: FindQuestion, index: Index, store: Store, versions: Versions
     Where their names are asked for, they are documents of any sort.
     """
     indexed = set(index.documents()[0].tolist())
-    passes = document_filter(filters, store.roots())
-    outdated = outdated_of(filters, versions.outdated)
-    passing = {facts.id for facts in store.facts() if passes(facts) and facts.id not in outdated}
+    passing = versions.passing(filters)
     waiting = len((passing & set(store.live_ids())) - indexed)
     documents = store.named_documents(indexed & passing)
     notes = (f"{waiting:,} documents are not indexed yet; run `local-rag index`.",) if waiting else ()

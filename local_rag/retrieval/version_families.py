@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from local_rag.asking import Filters
 from local_rag.records import DocumentFacts, Passage, found_passage
-from local_rag.retrieval.filters import document_filter
+from local_rag.retrieval.filters import document_filter, outdated_of
 from local_rag.retrieval.version_names import key_words, likeness, version_of_name
 from local_rag.store.database import Store
 from local_rag.store.version_rows import StoredVersion, sharing_versions, version_at, versions_named
@@ -74,6 +74,11 @@ class Versions:
         passes, ids = document_filter(filters, self._roots), {one.id for one in family}
         passing = {facts.id for facts in self._store.facts(ids) if passes(facts)}
         return [one for one in family if one.id in passing]
+
+    def passing(self, filters: Filters) -> set[int]:
+        """Return the documents that pass filters, of several versions those that were valid on their day."""
+        passes, outdated = document_filter(filters, self._roots), outdated_of(filters, self.outdated)
+        return {facts.id for facts in self._store.facts() if passes(facts) and facts.id not in outdated}
 
     def text(self, version: Version) -> str:
         """Return the text of a version."""

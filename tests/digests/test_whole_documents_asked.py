@@ -142,5 +142,7 @@ def test_what_was_erased_is_in_no_brief(library: Library) -> None:
 
 def test_filters_choose_what_a_brief_is_of(library: Library) -> None:
     assert [Path(one).name for one in library.brief(filters={"within": "manuals"}).documents] == ["pump.md"]
+    then = library.brief(filters={"within": "contracts", "as_of": "2023-12-31"})
+    assert [Path(one).name for one in then.documents] == ["agreement-2023.md"]
     with pytest.raises(QuestionError, match="1 to 500 lines"):
         library.brief(lines=0)
