@@ -44,6 +44,7 @@ STAGES: dict[Stage, str] = {
     "find": "Examining",
     "extract": "Extracting",
 }
+_LONG_SECONDS = 90  # from which a duration is told in minutes
 _SNIPPET_CHARACTERS = 320
 _CHANCE = 0.05
 
@@ -343,11 +344,8 @@ def counted(number: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in the unit that a person would use: about 40 s, 12 min, or 3 h."""
-    for unit, length in (("h", 3600), ("min", 60)):
-        if seconds >= 2 * length:
-            return f"about {seconds / length:.0f} {unit}"
-    return f"about {seconds:.0f} s"
+    """Return a duration as it is told to a person: about 40 seconds, about 5 minutes."""
+    return f"about {seconds:.0f} seconds" if seconds < _LONG_SECONDS else f"about {seconds / 60:.0f} minutes"
 
 
 def found_as_lines(found: Found) -> Iterator[str]:

@@ -17,7 +17,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from local_rag.asking import Person, PersonRole
-from local_rag.display import display_path, one_line
+from local_rag.display import display_path, duration, one_line
 from local_rag.offline import can_filter, left_open, open_ways
 from local_rag.serving.http import caller_of, cookie_in, json_response, person_of, require_role, unless_gone
 from local_rag.serving.job import Job
@@ -100,7 +100,7 @@ class Site:
         )
         self._templates.globals |= {"root": root, "libraries": libraries}
         self._templates.filters |= {"one_line": one_line, "short_path": display_path, "number": "{:,}".format}
-        self._templates.filters["breakable"] = _breakable
+        self._templates.filters |= {"breakable": _breakable, "duration": duration}
 
     def fragment(self, template: str, **values: Any) -> str:
         """Render a part of a page; text from documents and models is escaped."""
