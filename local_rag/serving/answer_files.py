@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 from local_rag.answering.remarks import remarks, sources_of
 from local_rag.asking import KeptCorrection
@@ -24,7 +25,7 @@ _OLDER = COLUMNS[:-1]  # of an earlier version, which may be followed by columns
 _WIDTHS = (40, 12, 60, 60, 40, 12, 10, 60)  # of the columns of XLSX, in characters
 _MOST_CHARACTERS = 32_000  # of a cell of XLSX, which holds a few more
 # What begins so is a formula to a spreadsheet program, and documents are not trusted to write formulas.
-FORMULA = re.compile("'*[=+@\t\uff0b\uff0d\uff1d\uff20-]")
+_FORMULA = re.compile("'*[=+@\t\uff0b\uff0d\uff1d\uff20-]")
 _PATIENCE = 20  # a file is written again after this many times the seconds that writing it took
 
 
@@ -184,15 +185,7 @@ class _Xlsx:
             raise _OtherFileError
 
     def add(self, answer: Answer, corrected: KeptCorrection | None = None) -> None:
-        from openpyxl.styles import Alignment  # type: ignore[import-untyped]
-
-        number = self._sheet.max_row + 1
-        for column, value in enumerate(_values(answer, self._name, corrected)[: self._columns], start=1):
-            cell = self._sheet.cell(number, column)
-            cell.value = value[:_MOST_CHARACTERS] if isinstance(value, str) else value
-            cell.alignment = Alignment(vertical="top", wrap_text=True)
-            if isinstance(value, str):  # text also where it looks like a formula
-                cell.data_type, cell.quotePrefix = "s", bool(FORMULA.match(value))
+        append_row(self._sheet, _values(answer, self._name, corrected)[: self._columns])
 
     def data(self) -> bytes:
         content = io.BytesIO()
@@ -201,6 +194,26 @@ class _Xlsx:
 
 
 _FORMS: Mapping[str, type[_JsonLines | _Csv | _Xlsx]] = {".csv": _Csv, ".xlsx": _Xlsx, ".jsonl": _JsonLines}
+
+
+def append_row(sheet: Any, values: Sequence[Any], *, bold: bool = False) -> None:
+    """Append a row to a sheet of openpyxl, or write its first row in bold."""
+    from openpyxl.styles import Alignment, Font  # type: ignore[import-untyped]
+
+    row = 1 if bold else sheet.max_row + 1
+    for at, value in enumerate(values, start=1):
+        cell = sheet.cell(row, at)
+        write_cell(cell, value)
+        cell.alignment = Alignment(vertical="top", wrap_text=True)
+        if bold:
+            cell.font = Font(bold=True)
+
+
+def write_cell(cell: Any, value: Any) -> None:
+    """Write a value; text stays text also where it looks like a formula."""
+    cell.value = value[:_MOST_CHARACTERS] if isinstance(value, str) else value
+    if isinstance(value, str):
+        cell.data_type, cell.quotePrefix = "s", bool(_FORMULA.match(value))
 
 
 def _columns_of(rows: Sequence[Sequence[str]]) -> int:

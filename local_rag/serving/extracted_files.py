@@ -14,9 +14,8 @@ from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column
 from local_rag.extraction.extraction import Row, Table
 from local_rag.files import permissions_of_regular, write_whole
-from local_rag.serving.answer_files import FORMULA, csv_line
+from local_rag.serving.answer_files import append_row, csv_line, write_cell
 
-_MOST_CHARACTERS = 32_000  # of a cell of XLSX, which holds a few more
 _WIDTH, _WIDE, _MOST_LINKED = 22, 60, 60_000  # a workbook holds some 65,000 links
 _LARGEST = 10**15  # whole numbers above it lose digits in a spreadsheet
 _NAMES = ("document", "title", "newest version")
@@ -110,11 +109,11 @@ def _xlsx(table: Table, name: Name) -> bytes:
     sheet, details = workbook.active, workbook.create_sheet("Quotations")
     sheet.title = "Table"
     shown = [name for name in _NAMES if name != "newest version" or any(row.newest for row in table.rows)]
-    _append(sheet, [*shown, *(column.name for column in table.columns)], bold=True)
-    _append(details, list(_DETAILS), bold=True)
+    append_row(sheet, [*shown, *(column.name for column in table.columns)], bold=True)
+    append_row(details, list(_DETAILS), bold=True)
     for number, row in enumerate(table.rows, start=2):
         path = one_line(name(row.path))
-        _append(sheet, [path, one_line(row.title), one_line(name(row.newest)) if row.newest else ""][: len(shown)])
+        append_row(sheet, [path, one_line(row.title), one_line(name(row.newest)) if row.newest else ""][: len(shown)])
         for at, (column, cell) in enumerate(zip(table.columns, row.cells, strict=True), start=len(shown) + 1):
             if cell is None:
                 continue
@@ -123,7 +122,7 @@ def _xlsx(table: Table, name: Name) -> bytes:
                 continue
             likely = None if cell.probability is None else round(cell.probability, 3)
             place = [printable(cell.quotation), cell.page, cell.line, likely, printable(cell.note), cell.by]
-            _append(details, [path, column.name, cell.state, cell_text(cell), *place])
+            append_row(details, [path, column.name, cell.state, cell_text(cell), *place])
             if details.max_row <= _MOST_LINKED:
                 sheet.cell(number, at).hyperlink = f"#Quotations!E{details.max_row}"
                 details.cell(details.max_row, 2).hyperlink = f"#Table!{get_column_letter(at)}{number}"
@@ -140,31 +139,12 @@ def _xlsx(table: Table, name: Name) -> bytes:
     return content.getvalue()
 
 
-def _append(sheet: Any, values: list[Any], *, bold: bool = False) -> None:
-    from openpyxl.styles import Alignment, Font  # type: ignore[import-untyped]
-
-    row = 1 if bold else sheet.max_row + 1
-    for at, value in enumerate(values, start=1):
-        cell = sheet.cell(row, at)
-        _write(cell, value)
-        cell.alignment = Alignment(vertical="top", wrap_text=True)
-        if bold:
-            cell.font = Font(bold=True)
-
-
-def _write(cell: Any, value: Any) -> None:
-    """Write a value; text stays text also where it looks like a formula."""
-    cell.value = value[:_MOST_CHARACTERS] if isinstance(value, str) else value
-    if isinstance(value, str):
-        cell.data_type, cell.quotePrefix = "s", bool(FORMULA.match(value))
-
-
 def _fill(target: Any, column: Column, cell: Cell) -> None:
     """Write a cell of the table as what it is: a number, a date, a share, yes or no; coloured unless it is sure."""
-    from openpyxl.styles import Alignment, Font, PatternFill
+    from openpyxl.styles import Alignment, Font, PatternFill  # type: ignore[import-untyped]
 
     value, form = _typed(column, cell)
-    _write(target, value)
+    write_cell(target, value)
     if form:
         target.number_format = form
     target.alignment = Alignment(vertical="top", wrap_text=True)
