@@ -19,8 +19,12 @@ _LONGEST_QUESTION = 2000  # characters that are read
 _NUMBER = re.compile(
     r"\bhow (?:many|much|long|old|far|tall|high|deep|wide|big|large|heavy|fast|often|hot|cold)\b(?!-)"
     r"|\bwhat (?:percentage|percent|proportion|fraction|number|amount|age|height|weight|temperature)\b"
-    r"|\bwhat(?:'s| is| was| are| were) the (?:[\w'-]+ ){0,3}?(?:price|number|percentage|amount|total|cost|salary"
-    r"|budget|revenue|surplus|deficit|population|fee|rate|limit|age|height|weight|length|duration)s?"
+    # "What is the limit for hotels?", or typed like a search: "hotel limit in Ireland".
+    r"|(?:\bwhat(?:'s| is| was| are| were) the (?:[\w'-]+ ){0,3}?"
+    r"|\A(?!(?:wh\w+|how|is|are|was|were|do|does|did|can|could|may|my|might|must|shall|should|will|would|ha[sd]|have|if"
+    r"|tell|list|show|find|explain|describe|compare)\b)(?:[\w'-]+ ){0,2}?)"
+    r"(?:price|number|percentage|amount|total|cost|salary|budget|revenue|surplus|deficit|population|fee|rate|limit|age"
+    r"|height|weight|length|duration)s?"
     r"(?=\s*(?:[?,]|\Z)|\s(?:of|for|in|per|to|at|on|by|from|under|with|now)\b)",
     re.IGNORECASE,
 )
@@ -51,14 +55,14 @@ _AMOUNT = re.compile(
     r"\b(?:no|none|nothing|nobody|never|unlimited|unrestricted|indefinite(?:ly)?|free|zero|each|every|everyone|always"
     r"|single|once|double|half|quarter|daily|hourly|weekly|fortnightly|monthly|quarterly|yearly|annual(?:ly)?"
     r"|regular(?:ly)?|constant(?:ly)?|continuous(?:ly)?|several|few|many|most|some|all|hundreds|thousands|millions"
-    r"|dozens|lifetime|life|permanent(?:ly)?|forever|until|as (?:long|many|much|often|far) as|depends"
+    r"|dozens|couple|pair|life(?:time|long)?|permanent(?:ly)?|forever|until|as (?:long|many|much|often|far) as|depends"
     r"|varies|unknown)\b",
     re.IGNORECASE,
 )
 _TIME = re.compile(
     r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:jan|febr)uary|march|april|may|june|july|august|september"
     r"|october|november|december|spring|summer|autumn|fall|winter|christmas|easter|today|tomorrow|yesterday|tonight"
-    r"|now|currently|presently|immediately|once|never|always|daily|weekly|monthly|annually|yearly|midnight|noon|morning"
+    r"|now|currently|presently|immediately|once|never|always|daily|weekly|monthly|annually|yearly|midnight|noon|morning|overnight|fortnight"
     r"|afternoon|evening|night|dawn|dusk|sunset|sunrise|before|after|until|since|during|while|when|whenever|as soon as"
     r"|if|upon|every|each|following|later|early|late|earlier|begin(?:ning|s)?|end|start|middle|time|hours?|days?|weeks?"
     r"|months?|quarters?|years?|decades?|century|centuries|age|season|episode)\b|\b\d{4}s\b",
@@ -117,10 +121,12 @@ def _is_asked(question: str, match: re.Match[str]) -> bool:
 def gives(kind: Asked | None, sentences: Sequence[str], question: str) -> bool:
     """Return whether sentences contain what a question asks for and does not say itself; True in doubt."""
     text, asked = normalize(" ".join(sentences)), Source(question[:_LONGEST_QUESTION])
-    if len(WORD.findall(text)) <= _SHORT:
+    is_short = len(WORD.findall(text)) <= _SHORT
+    if kind == "number":  # "overnight" and "on Tuesdays" are short answers
+        is_given = _gives_number(text, asked, is_count=bool(_COUNT.search(question)))
+        return is_given or (is_short and bool(_TIME.search(text)))
+    if is_short:
         return bool(text.strip())  # "Prophase I of meiosis"
-    if kind == "number":
-        return _gives_number(text, asked, is_count=bool(_COUNT.search(question)))
     if kind == "date":
         return _gives_date(text, asked)
     return kind is None or _gives_name(text, asked)
