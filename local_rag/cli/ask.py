@@ -10,6 +10,7 @@ from local_rag.answering.translations import is_answered_in_english
 from local_rag.asking import AskOptions
 from local_rag.cli.answer_output import AnswerText, print_below
 from local_rag.cli.options import (
+    FILE,
     Command,
     ask_options,
     json_option,
@@ -29,19 +30,15 @@ from local_rag.serving.socket_client import ask_server
 
 @click.command(cls=Command, epilog='Example: local-rag ask "How long is parental leave?"')
 @click.argument("question", required=False)
-@click.option(
-    "--questions",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Answer all questions of a file: CSV, XLSX, JSON lines, or one per line.",
-)
+@click.option("--questions", type=FILE, help="Answer all questions of a file: CSV, XLSX, JSON lines, or one per line.")
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="The file for the answers to --questions, .csv, .xlsx or .jsonl; what it holds already is not asked again.",
 )
 @library_options
 @model_option("answer", "answer with")
-@ask_options("ask")
+@ask_options
 @click.option("--show-passages", is_flag=True, help="Print the passages found, before the answer.")
 @click.option("--verbose", is_flag=True, help="Report on stderr whether a running server answered.")
 @json_option

@@ -12,7 +12,7 @@ from local_rag.bundle import installed, verify
 from local_rag.bundle.archive import BundleError
 from local_rag.bundle.create import Packing
 from local_rag.bundle.create import create as create_bundle
-from local_rag.cli.options import FetchingCommand, Group, json_option
+from local_rag.cli.options import PATH, PRESENT, PRESENT_FILE, PRESENT_FOLDER, FetchingCommand, Group, json_option
 from local_rag.display import one_line, printable, printable_json
 from local_rag.errors import LocalRagError
 
@@ -52,7 +52,7 @@ class Glibc(click.ParamType):  # type: ignore[type-arg]
 
 prefix_option = click.option(
     "--prefix",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=PRESENT_FOLDER,
     help="Folder of the installation.  [default: that of the running program]",
 )
 
@@ -66,36 +66,23 @@ def command() -> None:
 
 
 @command.command(cls=FetchingCommand, epilog="Example: local-rag bundle create --output stick/local-rag")
-@click.option(
-    "--output", type=click.Path(path_type=Path), default=Path("local-rag-bundle"), show_default=True, help="New folder."
-)
-@click.option(
-    "--profile", metavar="NAME", default="starter", show_default=True, help="The profile whose models to pack."
-)
+@click.option("--output", type=PATH, default=Path("local-rag-bundle"), help="New folder.")
+@click.option("--profile", metavar="NAME", default="starter", help="The profile whose models to pack.")
 @click.option(
     "--with-library",
     "library",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=PRESENT_FOLDER,
     help="Also pack a library with its contexts and vectors.",
 )
 @click.option("--without-models", is_flag=True, help="Pack only the program, as an update.")
-@click.option(
-    "--part-size", type=PartSize(), default="3900M", show_default=True, help="Maximum size of a part, up to 3900M."
-)
+@click.option("--part-size", type=PartSize(), default="3900M", help="Maximum size of a part, up to 3900M.")
 @click.option("--glibc", type=Glibc(), help="Oldest glibc to support.  [default: what the packages need]")
-@click.option(
-    "--python",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Archive (.tar.gz) of a Python interpreter to pack.",
-)
-@click.option(
-    "--sign", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="OpenSSH private key to sign with."
-)
+@click.option("--python", type=PRESENT_FILE, help="Archive (.tar.gz) of a Python interpreter to pack.")
+@click.option("--sign", type=PRESENT_FILE, help="OpenSSH private key to sign with.")
 @click.option(
     "--llama",
     type=click.Choice(["portable", "installed"]),
     default="portable",
-    show_default=True,
     help="Build llama.cpp for every processor of this architecture, or pack the installed one.",
 )
 @click.option(
@@ -135,10 +122,8 @@ def create(*, dry_run: bool, as_json: bool, without_models: bool, part_size: int
 
 
 @command.command("verify", epilog="Example: local-rag bundle verify stick/local-rag --key maker.pub")
-@click.argument("path", type=click.Path(exists=True, path_type=Path))
-@click.option(
-    "--key", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Public key of the signature."
-)
+@click.argument("path", type=PRESENT)
+@click.option("--key", type=PRESENT_FILE, help="Public key of the signature.")
 @click.option("--require-signature", is_flag=True, help="Fail if the bundle is not signed with the key.")
 @json_option
 def verify_bundle(path: Path, key: Path | None, require_signature: bool, as_json: bool) -> None:
@@ -181,18 +166,14 @@ def _run(work: Callable[[], dict[str, Any]], as_json: bool) -> dict[str, Any]:
     try:
         return work()
     except BundleError as error:
-        if as_json:
-            click.echo(printable_json({"ok": False, "kind": error.kind, "message": str(error)}))
-            raise click.exceptions.Exit(1) from error
-        raise LocalRagError(str(error)) from error
+        kind, message = error.kind, str(error)
     except OSError as error:
-        message = (
-            f"{error.filename or 'The folder'} cannot be read or written ({error.strerror}); fix this and try again."
-        )
-        if as_json:
-            click.echo(printable_json({"ok": False, "kind": "disk", "message": message}))
-            raise click.exceptions.Exit(1) from error
-        raise LocalRagError(message) from error
+        named = error.filename or "The folder"
+        kind, message = "disk", f"{named} cannot be read or written ({error.strerror}); fix this and try again."
+    if as_json:
+        click.echo(printable_json({"ok": False, "kind": kind, "message": message}))
+        raise click.exceptions.Exit(1)
+    raise LocalRagError(message)
 
 
 def _plan_lines(plan: dict[str, Any]) -> list[str]:

@@ -10,7 +10,15 @@ import click
 
 from local_rag.asking import AskOptions, KeptConversation
 from local_rag.cli.answer_output import AnswerText, print_below
-from local_rag.cli.options import Command, ask_options, json_option, library_options, model_option, open_library
+from local_rag.cli.options import (
+    Command,
+    json_option,
+    library_options,
+    model_option,
+    open_library,
+    search_options,
+    writable,
+)
 from local_rag.cli.search import passage_as_text
 from local_rag.conversation import Conversation
 from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
@@ -37,7 +45,7 @@ _FROM_BEFORE = (
 @click.command(cls=Command, epilog="Example: local-rag chat --in 'policies/**'")
 @library_options
 @model_option("answer", "answer with")
-@ask_options("chat")
+@search_options
 @json_option
 def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) -> None:
     """Ask questions in a conversation; each follow-up is searched together with the earlier questions on its subject.
@@ -161,10 +169,8 @@ def _obey(line: str, conversation: Conversation, listed: Listed) -> bool:
 
 def _save(path: Path, conversation: Conversation) -> None:
     """Write the conversation to a new file."""
-    try:
+    with writable(path):
         if permissions_of_regular(path) is not None:
             raise FileExistsError(17, "it already exists")
         write_whole(path, printable(conversation.as_markdown()))
-    except OSError as error:
-        raise LocalRagError(f"{path} cannot be written ({error.strerror}); name another file.") from None
     click.echo(f"Saved as {one_line(display_path(path))}.", err=True)

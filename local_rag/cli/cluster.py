@@ -79,7 +79,7 @@ def _show(machines: Sequence[Machine]) -> None:
 @click.option(
     "--host", metavar="ADDRESS", help="Private address of this machine for other machines.  [default: 127.0.0.1]"
 )
-@click.option("--port", type=click.IntRange(1, 65_528), default=6379, show_default=True, help="Port of the head.")
+@click.option("--port", type=click.IntRange(1, 65_528), default=6379, help="Port of the head.")
 @click.option("--join", "address", metavar="ADDRESS", help="Join the cluster with this head as a worker.")
 @click.option(
     "--drive-only", is_flag=True, help="With --join: only run `index` from here, without working for the cluster."

@@ -7,6 +7,7 @@ import click
 
 from local_rag.asking import Filters
 from local_rag.cli.options import (
+    PATH,
     Command,
     filter_options,
     json_option,
@@ -24,8 +25,8 @@ _markdown = click.option("--markdown", is_flag=True, help="Print Markdown.")
 
 
 @click.command(cls=Command, epilog="Example: local-rag diff contract-2023.docx contract-2024.docx")
-@click.argument("before", type=click.Path(path_type=Path))
-@click.argument("after", required=False, type=click.Path(path_type=Path))
+@click.argument("before", type=PATH)
+@click.argument("after", required=False, type=PATH)
 @library_options
 @_markdown
 @json_option
@@ -48,14 +49,13 @@ def diff(before: Path, after: Path | None, library: Path, markdown: bool, as_jso
 
 
 @click.command(cls=Command, epilog="Example: local-rag brief minutes/ --lines 20")
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, type=PATH)
 @library_options
 @filter_options
 @click.option(
     "--lines",
     type=click.IntRange(1, MOST_LINES),
     default=DEFAULT_LINES,
-    show_default=True,
     help="How many lines carry the documents, at least one of each; the lists have at most as many each.",
 )
 @_markdown

@@ -11,12 +11,16 @@ from rich.console import Console
 from rich.table import Table
 
 from local_rag.cli.options import (
+    FOLDER,
+    PATH,
+    PRESENT,
     DefaultGroup,
     current_parts,
     json_option,
     library_options,
     model_option,
     open_library,
+    profile_option,
 )
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import gain_as_text, one_line, printable, printable_json
@@ -45,10 +49,8 @@ def command() -> None:
     epilog="`local-rag eval make DOCUMENTS` drafts a dataset from your own documents.\n\n"
     "Example: local-rag eval my-eval --answers --fail-below recall@5=80"
 )
-@click.argument("dataset", type=click.Path(path_type=Path))
-@click.option(
-    "--profile", metavar="NAME", help="Models to use: a profile of `local-rag models list`.  [default: starter]"
-)
+@click.argument("dataset", type=PATH)
+@profile_option
 @click.option(
     "--context",
     type=click.Choice(get_args(ContextMode)),
@@ -59,13 +61,12 @@ def command() -> None:
     "part",
     type=click.Choice(get_args(Part)),
     default="all",
-    show_default=True,
     help="Ask all questions, the half for choosing settings, the quarter for reporting results, or the locked quarter, "
     "which is for one last measurement.",
 )
 @click.option(
     "--library",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Where to index the dataset, or which library to ask if the dataset has no documents.  "
     "[default: DATASET/.local-rag/PROFILE, or .local-rag]",
 )
@@ -80,15 +81,9 @@ def command() -> None:
     help="Also measure for how many questions the model would be shown all facts of the answer; it is not loaded.",
 )
 @click.option("--no-rerank", is_flag=True, help="Do not rerank.")
-@click.option("--compare", type=click.Path(path_type=Path), metavar="JSON", help="Compare with an earlier report.")
-@click.option(
-    "--json",
-    "json_path",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the report to a file; - prints it.",
-)
-@click.option("--plot", "plot_path", type=click.Path(path_type=Path), metavar="FILE", help="Draw recall against depth.")
+@click.option("--compare", type=PATH, metavar="JSON", help="Compare with an earlier report.")
+@click.option("--json", "json_path", type=PATH, metavar="FILE", help="Write the report to a file; - prints it.")
+@click.option("--plot", "plot_path", type=PATH, metavar="FILE", help="Draw recall against depth.")
 @click.option(
     "--fail-below",
     multiple=True,
@@ -172,9 +167,7 @@ def _figures(wanted: tuple[str, ...]) -> dict[str, float]:
 
 @command.command("history", epilog="Example: local-rag eval history --plot figures.png")
 @library_options
-@click.option(
-    "--plot", "plot_path", type=click.Path(path_type=Path), metavar="FILE", help="Draw the figures over time."
-)
+@click.option("--plot", "plot_path", type=PATH, metavar="FILE", help="Draw the figures over time.")
 @click.option(
     "--figure",
     "names",
@@ -201,14 +194,11 @@ def show_history(
 @command.command(epilog="Example: local-rag eval calibrate --questions 40")
 @library_options
 @model_option("answer", "answer with")
-@click.option(
-    "--questions", "count", type=click.IntRange(min=10), default=40, show_default=True, help="Maximum to ask."
-)
+@click.option("--questions", "count", type=click.IntRange(min=10), default=40, help="Maximum to ask.")
 @click.option(
     "--wrong",
     type=click.FloatRange(0.01, 0.5),
     default=0.1,
-    show_default=True,
     help="Share of the unanswerable questions that may be answered.",
 )
 @json_option
@@ -231,10 +221,10 @@ def calibrate(library: Path, count: int, wrong: float, as_json: bool, **settings
 
 
 @command.command(epilog="Example: local-rag eval contexts my-eval")
-@click.argument("dataset", required=False, type=click.Path(path_type=Path))
+@click.argument("dataset", required=False, type=PATH)
 @library_options
 @model_option("answer", "draft with")
-@click.option("--questions", "count", type=click.IntRange(min=4), default=60, show_default=True, help="Maximum to ask.")
+@click.option("--questions", "count", type=click.IntRange(min=4), default=60, help="Maximum to ask.")
 @json_option
 def contexts(dataset: Path | None, library: Path, count: int, as_json: bool, **settings: Any) -> None:
     """Measure what contexts gain on the library's own documents.
@@ -251,17 +241,14 @@ def contexts(dataset: Path | None, library: Path, count: int, as_json: bool, **s
 
 
 @command.command(epilog="Example: local-rag eval make documents --output my-eval")
-@click.argument("documents", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("documents", nargs=-1, required=True, type=PRESENT)
 @click.option(
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     default=_DRAFTED,
-    show_default=True,
     help="Folder for the dataset; it must not contain questions yet.",
 )
-@click.option(
-    "--questions", "count", type=click.IntRange(min=1), default=50, show_default=True, help="Number to draft."
-)
+@click.option("--questions", "count", type=click.IntRange(min=1), default=50, help="Number to draft.")
 @click.option("--profile", metavar="NAME", help="Models to use.  [default: starter]")
 @model_option("answer", "draft and check with")
 def make(documents: tuple[Path, ...], output: Path, count: int, **settings: Any) -> None:

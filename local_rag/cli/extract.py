@@ -1,18 +1,17 @@
 """`local-rag extract`."""
 
-import signal
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 
 from local_rag.asking import Filters
 from local_rag.cli.options import (
+    FILE,
     Command,
     as_of_option,
     filter_options,
@@ -22,6 +21,7 @@ from local_rag.cli.options import (
     no_matching_document,
     open_library,
     say_what_is_missing,
+    stopping,
 )
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import display_path, one_line, printable_json
@@ -33,7 +33,7 @@ from local_rag.serving.extracted_files import require_form, row_as_dict, write_t
 
 
 @click.command(cls=Command, epilog="Example: local-rag extract columns.yaml --in contracts --output contracts.xlsx")
-@click.argument("columns", required=False, type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("columns", required=False, type=FILE)
 @click.option(
     "--column",
     "written",
@@ -44,7 +44,7 @@ from local_rag.serving.extracted_files import require_form, row_as_dict, write_t
 )
 @click.option(
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=FILE,
     help="The file for the table, .xlsx, .csv or .jsonl. Without it, each row is printed as a line of JSON.",
 )
 @click.option("--newest", is_flag=True, help="Only the newest version of each document, instead of one row for each.")
@@ -74,12 +74,12 @@ def command(
     """
     if columns is None and not written:
         raise click.UsageError("Give a file of COLUMNS, or --column 'Name: Question? (type)'.")
-    asked = _columns(columns, written)
+    asked = parse_columns([*(read_columns(columns) if columns else ()), *written])
     if output:
         require_form(output)
-    limits, stopped = replace(filters, as_of=as_of), _Stopped()
+    limits = replace(filters, as_of=as_of)
     with open_library(library, **settings) as opened, IndexProgress() as progress:
-        with stopped:
+        with stopping("Stopping once the questions that are being answered are stored.") as stopped:
             table = opened.extract(
                 asked, filters=limits, newest=newest, most=first or 0, progress=progress, stop=stopped.is_set
             )
@@ -95,35 +95,6 @@ def command(
         said = f"{cells - table.missing} of {cells} cells are there; run the command again to go on."
         click.echo(said, err=True)
         raise KeyboardInterrupt
-
-
-def _columns(file: Path | None, written: Sequence[str]) -> tuple[Column, ...]:
-    """Return the columns of a file, then those that were written on the command line."""
-    return parse_columns([*(read_columns(file) if file else ()), *written])
-
-
-class _Stopped:
-    """Whether Ctrl-C was pressed inside the context; the second time ends the command at once."""
-
-    def __init__(self) -> None:
-        self._pressed = False
-
-    def __enter__(self) -> None:
-        self._before = signal.getsignal(signal.SIGINT)
-        signal.signal(signal.SIGINT, self._press)
-
-    def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGINT, self._before)
-
-    def is_set(self) -> bool:
-        """Return whether to stop after the cell that is being asked."""
-        return self._pressed
-
-    def _press(self, _signal: int, _frame: FrameType | None) -> None:
-        if self._pressed:
-            raise KeyboardInterrupt
-        self._pressed = True
-        click.echo("Stopping once the questions that are being answered are stored.", err=True)
 
 
 def _report(columns: Sequence[Column], table: Table, output: Path | None, *, as_json: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 import click
 
-from local_rag.cli.options import Command, has_own_process, library_options, model_option, open_library
+from local_rag.cli.options import PATH, Command, has_own_process, library_options, model_option, open_library
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import counted, describe_contexts, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError
@@ -33,7 +33,7 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
 
 
 @click.command(cls=Command, epilog="Example: local-rag index documents notes.md --watch")
-@click.argument("paths", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, type=PATH)
 @library_options
 @click.option(
     "--context",

@@ -92,7 +92,7 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
     epilog='Example: local-rag ask "How long is parental leave?"',
 )
 @click.version_option(package_name="local-rag", prog_name="local-rag")

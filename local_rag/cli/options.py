@@ -2,11 +2,15 @@
 
 import functools
 import os
+import signal
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
+from threading import Event
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
@@ -23,6 +27,13 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+# Types of options: what a path names, which is there already if it is present.
+PATH = click.Path(path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+PRESENT = click.Path(exists=True, path_type=Path)
+PRESENT_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+PRESENT_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +160,39 @@ def say_what_is_missing(opened: "Library") -> None:
         click.echo(f"The first `local-rag index` has not ended: {so_far}.", err=True)
 
 
-def library_options(function: F) -> F:
-    """Add the options that choose a library and a profile."""
-    function = click.option(
-        "--profile", metavar="NAME", help="Models to use: a profile of `local-rag models list`.  [default: starter]"
-    )(function)
-    return click.option(
-        "--library",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=DEFAULT_FOLDER,
-        show_default=True,
-        help="Folder of the library.",
-    )(function)
+@contextmanager
+def stopping(notice: str = "") -> Iterator[Event]:
+    """Let the first Ctrl-C end what is being done, with a notice, and a second one the command."""
+    stopped = Event()
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, before)
+        stopped.set()
+        if notice:
+            click.echo(notice, err=True)
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield stopped
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def writable(path: Path) -> Iterator[None]:
+    """Turn what keeps a file from being written into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise LocalRagError(f"{path} cannot be written ({error.strerror}); name another file.") from None
+
+
+def require_question(question: str) -> None:
+    """Refuse a question that cannot be asked; an empty one is wrong usage."""
+    try:
+        asking.require_question(question)
+    except QuestionError as error:
+        raise error if question.strip() else click.UsageError(str(error)) from None
 
 
 class Day(click.ParamType):  # type: ignore[type-arg]
@@ -178,84 +210,9 @@ class Day(click.ParamType):  # type: ignore[type-arg]
             self.fail(f"{value!r} is not a date such as 2024-05-01, 2024-05 or 2024.", param, ctx)
 
 
-def _also_from_here(within: tuple[str, ...]) -> tuple[str, ...]:
-    """Return places and the absolute paths of those in the working directory, from which paths are shown."""
-    here = [str(Path.cwd() / one) for one in within if one and not one.startswith("/") and (Path.cwd() / one).exists()]
-    return tuple(dict.fromkeys((*within, *here)))
-
-
-def filter_options(function: F) -> F:
-    """Add the options that limit the documents to search; the command receives them as `filters`."""
-
-    @functools.wraps(function)
-    def filtered(
-        *,
-        within: tuple[str, ...],
-        types: tuple[str, ...],
-        since: date | None,
-        before: date | None,
-        tags: tuple[str, ...],
-        **others: Any,
-    ) -> Any:
-        return function(filters=Filters(_also_from_here(within), types, since, before, tags), **others)
-
-    options = (
-        click.option(
-            "--in",
-            "within",
-            multiple=True,
-            metavar="GLOB|PATH",
-            help="Only documents that match a pattern such as 'policies/**' below an indexed folder, or that are below "
-            "an absolute path; repeat for several alternatives.",
-        ),
-        click.option(
-            "--type",
-            "types",
-            multiple=True,
-            metavar="SUFFIX",
-            help="Only files of this type, such as pdf; repeat for several.",
-        ),
-        click.option(
-            "--since",
-            type=Day(),
-            metavar="DATE",
-            help="Only documents of this day or later, by their own date or else that of the file.",
-        ),
-        click.option("--before", type=Day(), metavar="DATE", help="Only documents from before this day."),
-        click.option(
-            "--tag",
-            "tags",
-            multiple=True,
-            metavar="TAG",
-            help="Only documents with this tag; repeat to require several.",
-        ),
-    )
-    for option in reversed(options):
-        filtered = option(filtered)
-    return filtered  # type: ignore[return-value]
-
-
-def as_of_option(function: F) -> F:
-    """Add the option that chooses among the versions of documents."""
-    return click.option(
-        "--as-of",
-        type=Day(),
-        metavar="DATE",
-        help="Of several versions of a document only the one that was valid on this day.",
-    )(function)
-
-
-def require_question(question: str) -> None:
-    """Refuse a question that cannot be asked; an empty one is wrong usage."""
-    try:
-        asking.require_question(question)
-    except QuestionError as error:
-        raise error if question.strip() else click.UsageError(str(error)) from None
-
-
-def json_option(function: F) -> F:
-    """Add the option that prints JSON."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(function)
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Return a decorator that adds options in this order."""
+    return lambda function: functools.reduce(lambda done, option: option(done), reversed(options), function)
 
 
 def model_option(role: str, purpose: str) -> Callable[[F], F]:
@@ -263,60 +220,116 @@ def model_option(role: str, purpose: str) -> Callable[[F], F]:
     return click.option(f"--{role}-model", metavar="NAME|PATH", help=f"The model to {purpose}.")
 
 
-# The options of a question in addition to those of the search, by their field in AskOptions.
-_ASK_OPTIONS = {
-    "ask": {
-        "passages": click.option(
-            "--passages",
-            type=click.IntRange(min=1),
-            help="How many passages the model is shown whole; more take longer.  [default: the best parts of several]",
-        ),
-        "strict": click.option(
-            "--strict/--no-strict",
-            default=True,
-            show_default=True,
-            help="Quote instead of answering with a number, unit or name that the quoted text lacks.",
-        ),
-        "anyway": click.option(
-            "--anyway",
-            is_flag=True,
-            help="Let the model answer even if the answer is doubtful; read the sources before you rely on it.",
-        ),
-    },
-    "chat": {},
-    "search": {},
-}
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+profile_option = click.option(
+    "--profile", metavar="NAME", help="Models to use: a profile of `local-rag models list`.  [default: starter]"
+)
+library_options = together(
+    click.option("--library", type=FOLDER, default=DEFAULT_FOLDER, help="Folder of the library."), profile_option
+)
+within_option = click.option(
+    "--in",
+    "within",
+    multiple=True,
+    metavar="GLOB|PATH",
+    help="Only documents that match a pattern such as 'policies/**' below an indexed folder, or that are below "
+    "an absolute path; repeat for several alternatives.",
+)
+as_of_option = click.option(
+    "--as-of",
+    type=Day(),
+    metavar="DATE",
+    help="Of several versions of a document only the one that was valid on this day.",
+)
+_filters = together(
+    within_option,
+    click.option(
+        "--type",
+        "types",
+        multiple=True,
+        metavar="SUFFIX",
+        help="Only files of this type, such as pdf; repeat for several.",
+    ),
+    click.option(
+        "--since",
+        type=Day(),
+        metavar="DATE",
+        help="Only documents of this day or later, by their own date or else that of the file.",
+    ),
+    click.option("--before", type=Day(), metavar="DATE", help="Only documents from before this day."),
+    click.option(
+        "--tag",
+        "tags",
+        multiple=True,
+        metavar="TAG",
+        help="Only documents with this tag; repeat to require several.",
+    ),
+)
 
 
-def ask_options(command_name: str) -> Callable[[F], F]:
-    """Add the search options and those of the command; it receives them as `options`, an AskOptions record."""
-    own = _ASK_OPTIONS[command_name]
+def filter_options(function: F) -> F:
+    """Add the options that limit the documents to search; the command receives them as `filters`."""
 
-    def decorate(function: F) -> F:
-        @functools.wraps(function)
-        def command(*, no_rerank: bool, filters: Filters, as_of: date | None, **others: Any) -> Any:
-            chosen = {name: others.pop(name) for name in own}
-            limits = replace(filters, as_of=as_of)
-            return function(options=AskOptions(rerank=not no_rerank, filters=limits, **chosen), **others)
+    @functools.wraps(function)
+    def filtered(*, within: tuple[str, ...], **others: Any) -> Any:
+        limits = {name: others.pop(name) for name in ("types", "since", "before", "tags")}
+        return function(filters=Filters(_also_from_here(within), **limits), **others)
 
-        for option in reversed(own.values()):
-            command = option(command)
-        return _search_options(filter_options(as_of_option(command)))  # type: ignore[return-value]
-
-    return decorate
+    return _filters(filtered)  # type: ignore[return-value]
 
 
-def _search_options(function: F) -> F:
-    """Add the options that choose how passages are found."""
-    function = click.option("--no-rerank", is_flag=True, help="Do not rerank; keep the fused order.")(function)
-    function = click.option(
+def _also_from_here(within: tuple[str, ...]) -> tuple[str, ...]:
+    """Return places and the absolute paths of those in the working directory, from which paths are shown."""
+    here = [str(Path.cwd() / one) for one in within if one and not one.startswith("/") and (Path.cwd() / one).exists()]
+    return tuple(dict.fromkeys((*within, *here)))
+
+
+_search_options = together(
+    model_option("embed", "embed with"),
+    model_option("rerank", "rerank with"),
+    click.option(
         "--rerank-candidates",
         type=click.IntRange(min=1),
         help="How many of the fused passages to rerank.  [default: those that are kept, or with some models as many "
         "as fit 3 seconds]",
-    )(function)
-    function = model_option("rerank", "rerank with")(function)
-    return model_option("embed", "embed with")(function)
+    ),
+    click.option("--no-rerank", is_flag=True, help="Do not rerank; keep the fused order."),
+)
+# The options of an answer besides those of its search, by their field in AskOptions.
+_ANSWER_OPTIONS = {
+    "passages": click.option(
+        "--passages",
+        type=click.IntRange(min=1),
+        help="How many passages the model is shown whole; more take longer.  [default: the best parts of several]",
+    ),
+    "strict": click.option(
+        "--strict/--no-strict",
+        default=True,
+        help="Quote instead of answering with a number, unit or name that the quoted text lacks.",
+    ),
+    "anyway": click.option(
+        "--anyway",
+        is_flag=True,
+        help="Let the model answer even if the answer is doubtful; read the sources before you rely on it.",
+    ),
+}
+
+
+def search_options(function: F) -> F:
+    """Add the options of a search; the command receives them as `options`, an AskOptions record."""
+
+    @functools.wraps(function)
+    def command(*, no_rerank: bool, filters: Filters, as_of: date | None, **others: Any) -> Any:
+        chosen = {name: others.pop(name) for name in _ANSWER_OPTIONS if name in others}
+        options = AskOptions(rerank=not no_rerank, filters=replace(filters, as_of=as_of), **chosen)
+        return function(options=options, **others)
+
+    return _search_options(filter_options(as_of_option(command)))  # type: ignore[return-value]
+
+
+def ask_options(function: F) -> F:
+    """Add the options of a search and those of its answer."""
+    return search_options(together(*_ANSWER_OPTIONS.values())(function))
 
 
 _MOST = 12  # folders that are named

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from local_rag.cli.options import FetchingCommand
+from local_rag.cli.options import FOLDER, FetchingCommand
 from local_rag.display import one_line, printable_json
 from local_rag.errors import LocalRagError, NetworkError
 from local_rag.scraping.convert import check_selector
@@ -18,19 +18,14 @@ from local_rag.scraping.scraper import scrape
     epilog="Example: local-rag scrape https://example.org/handbook --depth 2",
 )
 @click.argument("urls", metavar="URL...", nargs=-1, required=True)
-@click.option("--depth", type=click.IntRange(min=0), default=0, show_default=True, help="How many links to follow.")
-@click.option("--same-site/--any-site", default=True, show_default=True, help="Which links to follow.")
-@click.option(
-    "--max-pages", type=click.IntRange(min=1), default=100, show_default=True, help="Stop after this many pages."
-)
-@click.option(
-    "--delay", type=click.FloatRange(min=0), default=1.0, show_default=True, help="Seconds between two requests."
-)
+@click.option("--depth", type=click.IntRange(min=0), default=0, help="How many links to follow.")
+@click.option("--same-site/--any-site", default=True, help="Which links to follow.")
+@click.option("--max-pages", type=click.IntRange(min=1), default=100, help="Stop after this many pages.")
+@click.option("--delay", type=click.FloatRange(min=0), default=1.0, help="Seconds between two requests.")
 @click.option(
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     default=Path("scraped"),
-    show_default=True,
     help="Folder for the files, with one subfolder per host.",
 )
 @click.option("--selector", metavar="CSS", help="Keep what this selector matches instead of the main content.")

@@ -1,22 +1,17 @@
 """The commands that find passages: `search` the best ones, `find` all of them."""
 
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import date
 from pathlib import Path
-from threading import Event
-from types import FrameType
 from typing import Any
 
 import click
 
 from local_rag.asking import AskOptions, Filters
 from local_rag.cli.options import (
+    FILE,
     Command,
     as_of_option,
-    ask_options,
     filter_options,
     json_option,
     library_options,
@@ -25,6 +20,9 @@ from local_rag.cli.options import (
     open_library,
     require_question,
     say_what_is_missing,
+    search_options,
+    stopping,
+    writable,
 )
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import (
@@ -39,7 +37,7 @@ from local_rag.display import (
 )
 from local_rag.errors import LocalRagError
 from local_rag.files import permissions_of_regular, write_whole
-from local_rag.records import Correction, Found, Passage
+from local_rag.records import Correction, Passage
 from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server
 
@@ -49,7 +47,7 @@ _TOP = 10
 @click.command(cls=Command, epilog="Example: local-rag search \"parental leave\" --in 'policies/**' --top 5")
 @click.argument("question")
 @library_options
-@ask_options("search")
+@search_options
 @click.option(
     "--top", type=click.IntRange(min=1), help="How many passages to print.  [default: 10; with --all no limit]"
 )
@@ -124,9 +122,7 @@ def passage_as_text(number: int, passage: Passage, *, explain: bool = False) -> 
 @model_option("embed", "embed with")
 @filter_options
 @as_of_option
-@click.option(
-    "--csv", "table", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also write a new CSV file."
-)
+@click.option("--csv", "table", type=FILE, metavar="FILE", help="Also write a new CSV file.")
 @json_option
 def find(
     question: str,
@@ -146,11 +142,14 @@ def find(
     require_question(question)
     filters = replace(filters, as_of=as_of)
     if table is not None:
-        _require_new(table)
-    with open_library(library, **settings) as opened, _stopping() as stopped, IndexProgress() as progress:
+        with writable(table):
+            if permissions_of_regular(table) is not None and table.stat().st_size:
+                raise LocalRagError(f"{table} already exists; name another file.")
+    with open_library(library, **settings) as opened, stopping() as stopped, IndexProgress() as progress:
         found = opened.find(question, filters=filters, progress=progress, stop=stopped.is_set)
     if table is not None:
-        _write(table, found)
+        with writable(table):
+            write_whole(table, found_as_csv(found))
     if as_json:
         click.echo(printable_json(found_as_dict(found)))
     else:
@@ -160,34 +159,3 @@ def find(
         click.echo(one_line(note), err=True)
     if filters and not found.places:
         click.echo(no_matching_document(library, filters), err=True)
-
-
-@contextmanager
-def _stopping() -> Iterator[Event]:
-    """Let the first Ctrl-C end the search, and a second one the command."""
-    stopped = Event()
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        stopped.set()
-        signal.signal(signal.SIGINT, before)
-
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield stopped
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _require_new(path: Path) -> None:
-    try:
-        if permissions_of_regular(path) is not None and path.stat().st_size:
-            raise LocalRagError(f"{path} already exists; name another file.")
-    except OSError as error:
-        raise LocalRagError(f"{path} cannot be written ({error.strerror}); name another file.") from None
-
-
-def _write(path: Path, found: Found) -> None:
-    try:
-        write_whole(path, found_as_csv(found))
-    except OSError as error:
-        raise LocalRagError(f"{path} cannot be written ({error.strerror}); name another file.") from None

@@ -19,6 +19,9 @@ import click
 
 from local_rag.asking import PERSON_ROLES, PersonRole
 from local_rag.cli.options import (
+    FILE,
+    FOLDER,
+    PRESENT,
     Command,
     DefaultGroup,
     allowed_network,
@@ -28,6 +31,7 @@ from local_rag.cli.options import (
     library_options,
     model_option,
     open_library,
+    within_option,
 )
 from local_rag.display import one_line, printable_json
 from local_rag.errors import LibraryError, LocalRagError, QuestionError
@@ -48,15 +52,14 @@ class ListeningCommand(Command):
 
 
 @click.command(cls=ListeningCommand, epilog="Example: local-rag serve --open")
-@click.argument("libraries", nargs=-1, metavar="[LIBRARY]...", type=click.Path(file_okay=False, path_type=Path))
+@click.argument("libraries", nargs=-1, metavar="[LIBRARY]...", type=FOLDER)
 @library_options
 @model_option("answer", "answer with")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", help="Address to listen on.")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
     default=8000,
-    show_default=True,
     help="Port to listen on; 0 takes one that is free.",
 )
 @click.option("--open", "opens", is_flag=True, help="Open the page in the browser, logged in.")
@@ -70,14 +73,14 @@ class ListeningCommand(Command):
 @click.option(
     "--may-add",
     multiple=True,
-    type=click.Path(exists=True, path_type=Path),
+    type=PRESENT,
     help="Let editors add documents from below this folder; they may always upload files.",
 )
 @click.option("--openai", is_flag=True, help="Answer under /v1 too, as programs for OpenAI's models expect it.")
 @click.option("--log-requests", is_flag=True, help="Print a line of JSON for each request to stderr.")
 @click.option("--with-ask", is_flag=True, help="Let MCP hosts ask for answers too, as `local-rag mcp --with-ask` does.")
-@click.option("--tls-cert", type=click.Path(dir_okay=False, path_type=Path), help="Certificate, in a PEM file.")
-@click.option("--tls-key", type=click.Path(dir_okay=False, path_type=Path), help="Its key, in a PEM file.")
+@click.option("--tls-cert", type=FILE, help="Certificate, in a PEM file.")
+@click.option("--tls-key", type=FILE, help="Its key, in a PEM file.")
 def serve(
     libraries: tuple[Path, ...],
     library: Path,
@@ -241,7 +244,7 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-_LAST_SECONDS = 2.0  # to free the models after the client has gone
+_FREEING_SECONDS = 2.0  # for the models, after the client has gone
 
 
 @click.command(cls=Command, epilog="Example: local-rag mcp --with-ask")
@@ -277,7 +280,7 @@ def mcp(library: Path, with_ask: bool, **settings: Any) -> None:
     try:
         serve(make_server(service, instructions, with_ask=with_ask), lines)
     finally:
-        if not worker.close(_LAST_SECONDS):
+        if not worker.close(_FREEING_SECONDS):
             _leave(130 if sys.exc_info()[0] else 0)
 
 
@@ -314,17 +317,9 @@ def people() -> None:
     "--role",
     type=click.Choice(PERSON_ROLES),
     default="reader",
-    show_default=True,
     help="A reader asks and reads, an editor also changes documents, an owner has full access.",
 )
-@click.option(
-    "--in",
-    "within",
-    multiple=True,
-    metavar="GLOB|PATH",
-    help="Only documents that match a pattern such as 'policies/**' below an indexed folder, or that are below an "
-    "absolute path; repeat for several alternatives.",
-)
+@within_option
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; repeat for several.")
 @library_options
 def add(name: str, role: str, within: tuple[str, ...], tags: tuple[str, ...], library: Path, **_settings: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 from rich.filesize import decimal
 
-from local_rag.cli.options import Command, DefaultGroup, json_option, library_options, open_library
+from local_rag.cli.options import PATH, Command, DefaultGroup, json_option, library_options, open_library
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import display_path, one_line, printable, printable_json
 from local_rag.files import AUDIT_FILE
@@ -55,7 +55,7 @@ def clean(library: Path, dry_run: bool, history: bool, as_json: bool, **settings
 
 
 @click.command(cls=Command, epilog="Example: local-rag remove documents/old --erase")
-@click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", nargs=-1, required=True, type=PATH)
 @library_options
 @click.option("--erase", is_flag=True, help="Leave no trace of them in any file; also delete contexts and vectors.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
@@ -135,8 +135,8 @@ def list_command(library: Path, as_json: bool, **settings: Any) -> None:
 
 
 @roots.command(epilog="Example: local-rag roots move documents archive/documents")
-@click.argument("old", type=click.Path(path_type=Path))
-@click.argument("new", type=click.Path(path_type=Path))
+@click.argument("old", type=PATH)
+@click.argument("new", type=PATH)
 @library_options
 @json_option
 def move(old: Path, new: Path, library: Path, as_json: bool, **settings: Any) -> None:
