@@ -69,20 +69,6 @@ def add_person(
     return token
 
 
-def change_person(
-    folder: Path, identifier: str, name: str, role: PersonRole, *, within: Sequence[str] = (), tags: Sequence[str] = ()
-) -> None:
-    """Give a person another name, role or limits; raise MissingError if there is none with this id."""
-    row = _row(name, role, within, tags)
-    with _opened(folder, write=True) as connection:
-        try:
-            update = "UPDATE people SET name = ?, role = ?, within = ?, tags = ? WHERE id = ?"
-            if not connection.execute(update, (*row, identifier)).rowcount:
-                raise _nobody()
-        except sqlite3.IntegrityError:
-            raise LibraryError(f"There is already a person {name}; choose another name.") from None
-
-
 def _row(name: str, role: PersonRole, within: Sequence[str], tags: Sequence[str]) -> tuple[str, str, str, str]:
     """Return what is kept of a person; raise QuestionError for what cannot be."""
     if not (0 < len(name) <= LONGEST_NAME and name.isprintable() and name == name.strip()):
@@ -92,66 +78,6 @@ def _row(name: str, role: PersonRole, within: Sequence[str], tags: Sequence[str]
     if not all(text.strip() for text in (*within, *tags)):
         raise QuestionError("A filter of a person is empty, which would hide nothing; leave it out or write a pattern.")
     return name, role, json.dumps(within), json.dumps(tags)
-
-
-def invite(folder: Path, identifier: str) -> str:
-    """Return the code of a link that lets a person in once; an earlier one counts no more."""
-    code = secrets.token_urlsafe(32)
-    with _opened(folder, write=True) as connection:
-        if not connection.execute("SELECT 1 FROM people WHERE id = ?", (identifier,)).fetchone():
-            raise _nobody()
-        connection.execute("DELETE FROM invitations WHERE person = ? OR expires < ?", (identifier, time.time()))
-        row = (token_hash(code), identifier, time.time() + _INVITATION_SECONDS)
-        connection.execute("INSERT INTO invitations VALUES (?, ?, ?)", row)
-    return code
-
-
-def invitations(folder: Path) -> dict[str, float]:
-    """Return when the link of each person who has not used it expires, by the ids of the people."""
-    with _read(folder) as connection:
-        query = "SELECT person, expires FROM invitations WHERE expires >= ?"
-        return dict(connection.execute(query, (time.time(),)).fetchall()) if connection else {}
-
-
-def invited(folder: Path, code: str) -> Person | None:
-    """Return the person whom a link lets in, None if it was used or has expired, or never was one."""
-    query = (
-        "SELECT id, name, role, within, tags FROM invitations JOIN people ON id = person "
-        "WHERE code_sha256 = ? AND expires >= ?"
-    )
-    with _read(folder) as connection:
-        row = connection.execute(query, (token_hash(code), time.time())).fetchone() if connection else None
-        return _person(*row) if row else None
-
-
-def accept(folder: Path, code: str) -> tuple[Person, str] | None:
-    """Use up a link; return the person with a new token, which is kept nowhere, or None like `invited`."""
-    if (person := invited(folder, code)) is None:
-        return None
-    token = secrets.token_urlsafe(32)
-    with _opened(folder, write=True) as connection:
-        used = "DELETE FROM invitations WHERE code_sha256 = ? AND expires >= ?"
-        if not connection.execute(used, (token_hash(code), time.time())).rowcount:  # somebody else was faster
-            return None
-        connection.execute("UPDATE people SET token_sha256 = ? WHERE id = ?", (token_hash(token), person.id))
-    return person, token
-
-
-def read_contact(folder: Path) -> str:
-    """Return whom to ask for a link, as an owner has written it; empty if none has."""
-    with _read(folder) as connection:
-        row = connection.execute("SELECT text FROM contact").fetchone() if connection else None
-        return str(row[0]) if row else ""
-
-
-def write_contact(folder: Path, text: str) -> None:
-    """Keep whom to ask for a link; raise QuestionError for what is no line of text."""
-    if len(text) > _LONGEST_CONTACT or not text.isprintable():
-        raise QuestionError(f"Whom to ask is one line of at most {_LONGEST_CONTACT} printable signs.")
-    with _opened(folder, write=True) as connection:
-        connection.execute("DELETE FROM contact")
-        if text:
-            connection.execute("INSERT INTO contact VALUES (?)", (text,))
 
 
 def _nobody() -> MissingError:
@@ -248,37 +174,79 @@ class People:
         return next(person for person in list_people(self._folder) if person.name == name)
 
     def change(self, person: Person, name: str, role: PersonRole, limits: Filters) -> None:
-        """Give a person another name, role or limits; see `change_person` for errors."""
-        change_person(self._folder, person.id, name, role, within=limits.within, tags=limits.tags)
+        """Give a person another name, role or limits; raise MissingError if it was removed."""
+        row = _row(name, role, limits.within, limits.tags)
+        with _opened(self._folder, write=True) as connection:
+            try:
+                update = "UPDATE people SET name = ?, role = ?, within = ?, tags = ? WHERE id = ?"
+                if not connection.execute(update, (*row, person.id)).rowcount:
+                    raise _nobody()
+            except sqlite3.IntegrityError:
+                raise LibraryError(f"There is already a person {name}; choose another name.") from None
 
     def remove(self, person: Person) -> None:
         """Remove a person: the token, the link and all sessions count no more."""
         remove_person(self._folder, person.name)
 
     def invite(self, person: Person) -> str:
-        """Return the code of a new link that lets a person in once."""
-        return invite(self._folder, person.id)
+        """Return the code of a link that lets a person in once; an earlier one counts no more."""
+        code = secrets.token_urlsafe(32)
+        with _opened(self._folder, write=True) as connection:
+            if not connection.execute("SELECT 1 FROM people WHERE id = ?", (person.id,)).fetchone():
+                raise _nobody()
+            connection.execute("DELETE FROM invitations WHERE person = ? OR expires < ?", (person.id, time.time()))
+            row = (token_hash(code), person.id, time.time() + _INVITATION_SECONDS)
+            connection.execute("INSERT INTO invitations VALUES (?, ?, ?)", row)
+        return code
 
     def invitations(self) -> dict[str, float]:
-        """Return when the unused link of each person expires, by the ids of the people."""
-        return invitations(self._folder)
+        """Return when the link of each person who has not used it expires, by the ids of the people."""
+        return dict(self._rows("SELECT person, expires FROM invitations WHERE expires >= ?", time.time()))
 
     def invited(self, code: str) -> Person | None:
-        """Return the person whom a link lets in, None if it does not count, or no more."""
-        return invited(self._folder, code)
+        """Return the person whom a link lets in, None if it was used or has expired, or never was one."""
+        query = (
+            "SELECT id, name, role, within, tags FROM invitations JOIN people ON id = person "
+            "WHERE code_sha256 = ? AND expires >= ?"
+        )
+        rows = self._rows(query, token_hash(code), time.time())
+        return _person(*rows[0]) if rows else None
 
     def accept(self, code: str) -> tuple[Person, str] | None:
-        """Use up a link; return the person with a new token, None if it does not count."""
-        return accept(self._folder, code)
+        """Use up a link; return the person with a new token, which is kept nowhere, or None like `invited`."""
+        if (person := self.invited(code)) is None:
+            return None
+        token = secrets.token_urlsafe(32)
+        with _opened(self._folder, write=True) as connection:
+            used = "DELETE FROM invitations WHERE code_sha256 = ? AND expires >= ?"
+            if not connection.execute(used, (token_hash(code), time.time())).rowcount:  # somebody else was faster
+                return None
+            connection.execute("UPDATE people SET token_sha256 = ? WHERE id = ?", (token_hash(token), person.id))
+        return person, token
 
     @property
     def contact(self) -> str:
-        """Whom to ask for a link, as an owner has written it."""
-        return read_contact(self._folder)
+        """Whom to ask for a link, as an owner has written it; empty if none has."""
+        rows = self._rows("SELECT text FROM contact")
+        return str(rows[0][0]) if rows else ""
 
     def set_contact(self, text: str) -> None:
-        """Keep whom to ask for a link."""
-        write_contact(self._folder, text)
+        """Keep whom to ask for a link; raise QuestionError for what is no line of text."""
+        if len(text) > _LONGEST_CONTACT or not text.isprintable():
+            raise QuestionError(f"Whom to ask is one line of at most {_LONGEST_CONTACT} printable signs.")
+        with _opened(self._folder, write=True) as connection:
+            connection.execute("DELETE FROM contact")
+            if text:
+                connection.execute("INSERT INTO contact VALUES (?)", (text,))
+
+    def _rows(self, query: str, *values: object) -> list[Any]:
+        """Return rows of what earlier versions did not keep; none without the file."""
+        path = self._folder / PEOPLE_FILE
+        if not path.exists() or not path.stat().st_size:
+            return []
+        with _opened(self._folder) as connection:
+            is_known = connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION
+            return connection.execute(query, values).fetchall() if is_known else []
 
     def _stamp(self) -> object:
         """Return a value that changes whenever somebody is added or removed."""
@@ -294,17 +262,6 @@ def _person(identifier: str, name: str, role: Any, within: str, tags: str) -> Pe
     if role not in PERSON_ROLES:
         raise LibraryError(f"The person {name} has the role {role!r}, which this version of local-rag does not know.")
     return Person(identifier, name, role, Filters(within=tuple(json.loads(within)), tags=tuple(json.loads(tags))))
-
-
-@contextmanager
-def _read(folder: Path) -> Iterator[sqlite3.Connection | None]:
-    """Open the file to read what earlier versions did not keep; None if it is not there."""
-    path = folder / PEOPLE_FILE
-    if not path.exists() or not path.stat().st_size:
-        yield None
-        return
-    with _opened(folder) as connection:
-        yield connection if connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION else None
 
 
 @contextmanager
