@@ -4,7 +4,6 @@ import json
 import platform
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -20,6 +19,7 @@ from local_rag.bundle.archive import BundleError
 from local_rag.bundle.elf import system_needs
 from local_rag.bundle.parts import read_source, write_parts
 from local_rag.bundle.plan import Item, a_sentence, copy_for_bundle, item_of
+from local_rag.bundle.prefix import last_line, run
 from local_rag.bundle.rehearse import rehearse
 from local_rag.files import extra_command, flush, folder_bytes
 from local_rag.keys import key_of
@@ -288,11 +288,11 @@ def sign(path: Path, key: Path) -> None:
     """Sign the list of hashes with an OpenSSH key."""
     command = ["ssh-keygen", "-q", "-Y", "sign", "-f", str(key), "-n", verify.NAMESPACE, str(path)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = run(command)
     except OSError:
         raise BundleError("signature", "ssh-keygen is not installed; install OpenSSH 8.1 or later to sign.") from None
     if done.returncode:
-        reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        reason = last_line(done)
         raise BundleError("signature", f"ssh-keygen cannot sign with {key} ({reason}); choose a readable private key.")
 
 

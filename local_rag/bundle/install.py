@@ -9,7 +9,6 @@ import argparse
 import json
 import os
 import shutil
-import subprocess
 import sys
 import tarfile
 import time
@@ -335,12 +334,11 @@ def _self_test(version: Path, prefix: Path, manifest: dict[str, Any]) -> dict[st
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LOCAL_RAG_"))}
     environment |= {"LOCAL_RAG_MODELS": str(prefix / "models"), "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [version / "bin" / "python", "-P", "-m", "local_rag.bundle.self_test", manifest["profile"]]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace", check=False)
+    done = layout.run(command, env=environment)
     try:
         result = dict(json.loads(done.stdout))
     except ValueError:
-        last = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
-        result = {"ok": False, "problem": last}
+        result = {"ok": False, "problem": layout.last_line(done, f"it ended with {done.returncode}")}
     if not result["ok"]:
         raise BundleError("self-test", f"The new version does not work on this machine: {result['problem']}")
     return result

@@ -21,9 +21,11 @@ import fcntl
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 if __package__:
     from local_rag.bundle import archive
@@ -201,6 +203,16 @@ def write_program(path: Path, text: str) -> None:
     temporary.write_text(text)
     temporary.chmod(0o755)
     temporary.replace(path)
+
+
+def run(command: Sequence[object], **how: Any) -> "subprocess.CompletedProcess[str]":
+    """Run a program to its end, and take what it prints."""
+    return subprocess.run(list(map(str, command)), capture_output=True, text=True, errors="replace", check=False, **how)
+
+
+def last_line(done: "subprocess.CompletedProcess[str]", otherwise: str = "no reason given") -> str:
+    """Return the last line of what a program has printed to standard error."""
+    return (done.stderr.strip().splitlines() or [otherwise])[-1]
 
 
 def quoted(value: object) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.bundle.archive import BundleError
+from local_rag.bundle.prefix import last_line, run
 
 # Runs in another process, because a closed network cannot be opened again.
 _SEALED = (
@@ -39,7 +40,7 @@ def rehearse(
         try:
             result = dict(json.loads(done.stdout.strip().splitlines()[-1]))
         except (ValueError, IndexError):
-            reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+            reason = last_line(done, f"exit code {done.returncode}")
             raise BundleError("self-test", f"The rehearsal failed ({reason}); nothing was packed.") from None
         if not result["ok"]:
             raise BundleError(result["kind"], f"The rehearsal failed: {result['message']}")
@@ -60,18 +61,11 @@ def _ask(prefix: Path, library: tuple[str, str], environment: Mapping[str, str])
             found = None
         passages = found.get("passages") if isinstance(found, dict) else found
         if done.returncode or not passages:
-            reason = (done.stderr.strip().splitlines() or ["nothing was found"])[-1]
+            reason = last_line(done, "nothing was found")
             text = f"The rehearsal failed: `local-rag {command}` cannot use the packed library ({reason})"
             raise BundleError("self-test", f"{text}; nothing was packed.")
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a command without network."""
-    return subprocess.run(
-        [sys.executable, "-P", "-c", _SEALED, *command],
-        env=environment,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    return run([sys.executable, "-P", "-c", _SEALED, *command], env=environment)

@@ -16,12 +16,12 @@ from importlib.metadata import distributions
 from pathlib import Path
 from typing import Any
 
+from local_rag.bundle.prefix import START, last_line, run
 from local_rag.offline import close, open_ways
 
 _TEXT = "# Office\n\nThe office is in Oslo.\n"
 _QUESTION = "Is the office in Oslo?"  # even the smallest model answers it
 _SECONDS = 900
-_START = "from local_rag.cli.main import main; main()"
 
 
 def native_modules() -> list[str]:
@@ -39,26 +39,20 @@ def native_modules() -> list[str]:
     return sorted(name for name in found if name.isidentifier())
 
 
-def try_import(module: str, program: Sequence[str] = (sys.executable, "-P", "-c")) -> str:
+def try_import(module: str) -> str:
     """Import a module in another process; return the problem as a clause, or an empty string.
 
     Its home is a temporary folder, since hf_xet writes a log into the home when it is imported.
     """
     with tempfile.TemporaryDirectory(prefix="local-rag-import-") as home:
-        done = subprocess.run(
-            [*program, f"import {module}"],
-            env=os.environ | dict.fromkeys(("HOME", "XDG_CACHE_HOME", "HF_HOME"), home),
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        environment = os.environ | dict.fromkeys(("HOME", "XDG_CACHE_HOME", "HF_HOME"), home)
+        done = run([sys.executable, "-P", "-c", f"import {module}"], env=environment)
     if done.returncode == -signal.SIGILL:
         return f"{module} uses instructions that this processor does not have"
     if done.returncode < 0:
         return f"importing {module} crashes with {signal.Signals(-done.returncode).name}"
     if done.returncode:
-        return f"{module} cannot be imported ({(done.stderr.strip().splitlines() or ['no reason given'])[-1]})"
+        return f"{module} cannot be imported ({last_line(done)})"
     return ""
 
 
@@ -92,20 +86,13 @@ def run_test(profile: str) -> dict[str, Any]:
 def _run(arguments: Sequence[str]) -> tuple[Any, str]:
     """Run a command of this installation; return its JSON and an empty string, or None and the problem."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", _START, *arguments],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_SECONDS,
-            check=False,
-        )
+        done = run([sys.executable, "-P", "-c", START, *arguments], timeout=_SECONDS)
     except subprocess.TimeoutExpired:
         return None, f"it took over {_SECONDS} seconds"
     if done.returncode < 0:
         return None, f"it crashed with {signal.Signals(-done.returncode).name}"
     if done.returncode:
-        return None, (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        return None, last_line(done)
     return json.loads(done.stdout), ""
 
 

@@ -9,7 +9,6 @@ import hashlib
 import os
 import re
 import shlex
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -20,6 +19,7 @@ from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
 
 from local_rag.bundle.archive import BundleError
+from local_rag.bundle.prefix import run
 from local_rag.files import constraints, file_sha256
 
 # Needed only to make ONNX copies of models; left out if every model has its copy.
@@ -346,7 +346,7 @@ def _git(*arguments: str) -> str | None:
     if not (_CHECKOUT / "pyproject.toml").is_file():
         return None
     try:
-        done = subprocess.run(["git", "-C", str(_CHECKOUT), *arguments], capture_output=True, text=True, check=False)
+        done = run(["git", "-C", _CHECKOUT, *arguments])
     except OSError:
         return None
     return None if done.returncode else done.stdout.strip()
@@ -387,9 +387,7 @@ def _distribution(name: str) -> Distribution:
 def _pip(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
     """Run pip with the user's configuration."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
-    done = subprocess.run(
-        command, env={**os.environ, **(environment or {})}, capture_output=True, text=True, check=False
-    )
+    done = run(command, env={**os.environ, **(environment or {})})
     if done.returncode:
         lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
         reason = next((line for line in lines if "ERROR" in line), lines[-1] if lines else "no reason given")

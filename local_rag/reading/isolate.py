@@ -6,6 +6,7 @@ The parsers are large and partly native code. `reading_process.py` is that proce
 import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from local_rag import offline
 from local_rag.errors import ReadError
 from local_rag.files import UNKNOWN_STAMP, FileStamp
 from local_rag.reading.split import Splitting
@@ -222,6 +224,15 @@ def _relations_of(given: Sequence[dict[str, Any]]) -> tuple[Relation, ...]:
         )
         for one in given
     )
+
+
+def confine(seconds: int, memory: int) -> None:
+    """Close the network to this process, which reads what a stranger may have made, and limit its time and memory."""
+    offline.close()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    if sys.platform == "linux":
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
 
 
 def bare_environment() -> dict[str, str]:

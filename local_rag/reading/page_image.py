@@ -6,15 +6,13 @@
 import json
 import os
 import re
-import resource
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from local_rag import offline
 from local_rag.errors import ReadError
-from local_rag.reading.isolate import bare_environment
+from local_rag.reading.isolate import bare_environment, confine
 from local_rag.reading.read import read_bytes
 
 MAX_SECONDS = 20
@@ -91,11 +89,7 @@ def _rectangles(textpage: Any, passage: str) -> list[tuple[float, float, float, 
 
 
 def _main() -> None:
-    offline.close()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (MAX_SECONDS, MAX_SECONDS))
-    if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, MAX_MEMORY))
+    confine(MAX_SECONDS, MAX_MEMORY)
     request = json.loads(sys.stdin.buffer.read())
     image, output = b"", os.dup(1)
     os.dup2(2, 1)  # keep output of parsers out of the image

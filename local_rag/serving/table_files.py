@@ -6,7 +6,6 @@ The process is `python -m MODULE SUFFIX`: it gets the file on standard input and
 import csv
 import io
 import json
-import resource
 import subprocess
 import sys
 import zipfile
@@ -14,12 +13,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from local_rag import offline
 from local_rag.display import one_line
 from local_rag.errors import QuestionError, ReadError
 from local_rag.reading.converters.sheets import rows_of_csv
 from local_rag.reading.decode import decode
-from local_rag.reading.isolate import bare_environment
+from local_rag.reading.isolate import bare_environment, confine
 
 _MOST_BYTES, _MOST_UNPACKED = 20_000_000, 100_000_000
 _MOST_COLUMNS = 100
@@ -57,11 +55,7 @@ def read_apart(module: str, name: str, data: bytes, what: str, remedy: str) -> A
 
 def run_apart(read: Callable[[str, bytes], Any]) -> None:
     """Be the process that reads."""
-    offline.close()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (_MOST_SECONDS, _MOST_SECONDS))
-    if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    confine(_MOST_SECONDS, _MOST_MEMORY)
     try:
         sys.stdout.write(json.dumps(read(sys.argv[1], sys.stdin.buffer.read())))
     except ReadError as error:
