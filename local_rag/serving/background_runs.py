@@ -1,4 +1,4 @@
-"""Work that goes on for a person in the background: in a thread that does one part of each run after another.
+"""Files of questions and saved tables, which are asked in the background: one part of each run after another.
 
 Runs take turns, so each gets on, and no more than one part waits in the queue beside the questions of people.
 """
@@ -9,13 +9,15 @@ import time
 import traceback
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
-from local_rag.errors import BusyError, LocalRagError
+from local_rag.errors import BusyError, LocalRagError, QuestionError
+from local_rag.extraction.saved_tables import SavedTable
 from local_rag.serving.job import Job
-from local_rag.serving.requests import Caller
+from local_rag.serving.requests import AskRequest, Caller
 from local_rag.serving.service import Service
 
 T = TypeVar("T")
@@ -146,3 +148,106 @@ class BackgroundRuns(ABC, Generic[RunT]):
                         return run
                 self._changed.wait()
             return None
+
+
+@dataclass(eq=False, slots=True)
+class _ListRun(Run):
+    """A list that is answered; `failed` are the questions that could not be asked, with the reasons."""
+
+    done: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+
+
+class QuestionLists(BackgroundRuns[_ListRun]):
+    """Answer lists of one library until it is closed."""
+
+    thread = "question lists"
+    too_many = "Too many files of questions are being answered; try again when one is done."
+    stopped = "Stopped; what is answered is kept."
+
+    def start(self, identifier: str, caller: Caller) -> None:
+        """Answer what is unanswered in a list; raise BusyError where too many are answered."""
+        with self._changed:
+            if not self._running(identifier):
+                self._require_room()
+                self._begin(_ListRun(identifier, caller))
+
+    def view(self, identifier: str, unanswered: int) -> RunView:
+        """Return how the answering of a list goes."""
+        with self._changed:
+            run = self._runs.get(identifier)
+            return _view(run, run.done, unanswered, run.failed) if run else RunView()
+
+    def _go_on(self, run: _ListRun) -> bool:
+        """Answer the next question of a list; return whether there may be more."""
+        person = run.caller.person.id
+        if self._service.library.people.present(run.caller.person) is None:
+            return False
+        with self._service.history(person) as history:
+            kept, epoch = history.question_list(run.id), history.epoch()
+        waiting = (text for text in kept.questions if text not in kept.answered and text not in run.failed)
+        if (question := next(waiting, None)) is None:
+            return False
+        asked = AskRequest(question=question, options=kept.options)
+        job = self._submit(run, lambda caller: self._service.ask(asked, caller))
+        if job is None:
+            return False
+        try:
+            answer = replace(job.result.result().answer, question=question)
+        except QuestionError as error:
+            run.failed[question] = str(error)
+            return True
+        with self._service.history(person) as history:
+            run.done += 1
+            return history.add(run.id, answer, epoch=epoch, opens=True) is not None or self._is_kept(run)
+
+    def _is_kept(self, run: _ListRun) -> bool:
+        """Return whether a list is still there: while a question was answered, a document may have been erased."""
+        with self._service.history(run.caller.person.id) as history:
+            return history.holds(run.id)
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class _TableRun(Run):
+    """A table, or its `most` first documents; `first` is how many cells were missing at its first part."""
+
+    table: SavedTable
+    most: int
+    first: int | None = None
+
+
+class TableRuns(BackgroundRuns[_TableRun]):
+    """Ask the tables of one library until it is closed."""
+
+    thread = "tables"
+    too_many = "Too many tables are being asked; try again when one is done."
+    stopped = "Stopped; what was answered is kept."
+
+    def start(self, table: SavedTable, caller: Caller, *, most: int = 0) -> None:
+        """Ask what is missing in a table, or in its `most` first documents; raise BusyError if too many are asked."""
+        with self._changed:
+            self._require_room()
+            if before := self._running(table.id):
+                if before.most == most:
+                    return
+                self._end(before, "")
+            self._begin(_TableRun(id=table.id, caller=caller, table=table, most=most))
+
+    def view(self, identifier: str, missing: int) -> RunView:
+        """Return how the asking of a table goes, of which so many cells are missing."""
+        with self._changed:
+            if (run := self._runs.get(identifier)) is None:
+                return RunView()
+            run.first = missing if run.first is None else run.first
+            return _view(run, run.first - missing, missing)
+
+    def _go_on(self, run: _TableRun) -> bool:
+        """Ask a part of a table; return whether there is more."""
+        job = self._submit(run, lambda caller: self._service.extract(run.table, caller, most=run.most))
+        return job is not None and job.result.result() > 0
+
+
+def _view(run: Run, done: int, waiting: int, failed: Mapping[str, str] = MappingProxyType({})) -> RunView:
+    """Return how a run goes, of which so many parts are done and so many wait."""
+    left = (time.monotonic() - run.began) / done * waiting if done > 0 and not run.ended else None
+    return RunView(not run.ended, left, run.message, tuple(failed.items()))

@@ -15,11 +15,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from local_rag.errors import LocalRagError
+from local_rag.serving.background_runs import QuestionLists, TableRuns
 from local_rag.serving.http import Interface, client_of, json_response, person_of, status_of
-from local_rag.serving.question_lists import QuestionLists
 from local_rag.serving.service import Service
 from local_rag.serving.suggested_questions import SuggestedQuestions
-from local_rag.serving.table_runs import TableRuns
 from local_rag.serving.threads import LateError
 from local_rag.serving.unix_socket import SocketServer
 from local_rag.serving.worker import LibraryWorker

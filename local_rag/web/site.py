@@ -19,13 +19,12 @@ from starlette.routing import Route
 from local_rag.asking import Person, PersonRole
 from local_rag.display import display_path, duration, one_line
 from local_rag.offline import can_filter, left_open, open_ways
+from local_rag.serving.background_runs import QuestionLists, TableRuns
 from local_rag.serving.http import caller_of, cookie_in, json_response, person_of, require_role, unless_gone
 from local_rag.serving.job import Job
 from local_rag.serving.open_history import OpenHistory
-from local_rag.serving.question_lists import QuestionLists
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import Service
-from local_rag.serving.table_runs import TableRuns
 from local_rag.view import View
 from local_rag.web.changes.additions import AllowedFolders
 from local_rag.web.changes.document_changes import DocumentChanges
