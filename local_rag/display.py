@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -180,17 +180,9 @@ def found_as_dict(found: Found, name: Name = display_path) -> dict[str, Any]:
 
 def found_as_csv(found: Found, name: Name = display_path) -> str:
     """Return what was found in all documents as a table in CSV; no cell can act as a formula of a spreadsheet."""
-
-    def cell(text: str) -> str:
-        return csv_cell(one_line(text))
-
-    table = io.StringIO()
-    writer = csv.writer(table)
-    writer.writerow(["path", "line", "page", "occurrences", "text"])
-    for place in found.places:
-        one = place.passage
-        writer.writerow([cell(name(one.path)), one.line, one.page, place.occurrences, cell(one.text)])
-    return table.getvalue()
+    passages = ((place.passage, place.occurrences) for place in found.places)
+    rows = ([name(one.path), one.line, one.page, often, one.text] for one, often in passages)
+    return rows_as_csv(["path", "line", "page", "occurrences", "text"], rows)
 
 
 def number_as_text(value: str | float | None, unit: str = "") -> str:
@@ -243,14 +235,16 @@ def _value_lines(table: TableAnswer) -> list[str]:
     return [*lines, f"- and {more} more"] if more > 0 else lines
 
 
-def row_lines(table: TableAnswer, most: int = SHOWN_TABLE_ROWS, width: int = 30) -> list[str]:
+def row_lines(table: TableAnswer, width: int) -> list[str]:
     """Return the first rows of what was computed as lines with columns below each other."""
-    cells = [[_cut_cell(name, width) for name in table.columns]]
-    cells += [[_cut_cell(cell_as_text(value), width) for value in row] for row in table.rows[:most]]
-    if len(cells) == 1:
-        return []
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in cells]
+    rows = [map(cell_as_text, row) for row in table.rows[:SHOWN_TABLE_ROWS]]
+    return lines_of_cells([[_cut_cell(cell, width) for cell in row] for row in (table.columns, *rows)]) if rows else []
+
+
+def lines_of_cells(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines with the cells of a column below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def _cut_cell(text: str, width: int) -> str:

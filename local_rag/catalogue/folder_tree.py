@@ -1,6 +1,6 @@
 """The documents of a library as a tree of folders, each with the number of documents in it and below."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -107,12 +107,9 @@ def _last(place: str) -> str:
     return place.rstrip("/").rpartition("/")[2] or place
 
 
-def folder_at(branches: Sequence[Branch | Leaf], path: str) -> Branch | None:
-    """Return the folder at a path, None if the tree has none there."""
-    waiting = [one for one in branches if isinstance(one, Branch)]
-    while waiting:
-        one = waiting.pop()
-        if one.path == path:
-            return one
-        waiting += [inner for inner in one.folders if path == inner.path or path.startswith(f"{inner.path}/")]
-    return None
+def all_in(tree: Iterable[Branch | Leaf]) -> Iterator[Branch | Leaf]:
+    """Yield all folders and documents of a tree."""
+    for one in tree:
+        yield one
+        if isinstance(one, Branch):
+            yield from all_in((*one.folders, *one.documents))

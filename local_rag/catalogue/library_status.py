@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from local_rag.store.erasing import erasing, ordered_erasures
 from local_rag.store.history_file import Usage, usage_of
 from local_rag.store.published import FOREIGN, made_from
 
+_NO_USE = Usage()
 GAIN = "contexts_gain"  # the name under which a library remembers the result of the last `eval contexts`
 
 
@@ -47,9 +48,9 @@ class Unreadable:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """A library at a glance.
+    """A library at a glance; of a part of one, only its documents are known.
 
     `contexts` counts the chunks of which code says what distinguishes their document (`by_terms`), those about which a
     model wrote a sentence (`by_model`), sentences that were `dropped`, and those still `unwritten`, which make nothing
@@ -67,21 +68,21 @@ class Status:
     documents: int
     chunks: int
     contexts: Mapping[str, int]
-    writing_seconds: float | None
+    writing_seconds: float | None = None
     vectors: int
-    cached: Mapping[str, int]
+    cached: Mapping[str, int] = field(default_factory=dict)
     models: Mapping[Role, str]
-    fingerprint: Mapping[str, Any]
-    generations: Mapping[str, int]
-    live_generation: str
-    answered_from: float | None
-    contexts_gain: Mapping[str, Any]
-    usage: Usage
-    disk: Mapping[str, int]
-    unreachable: tuple[str, ...]
-    unreadable: tuple[Unreadable, ...]
-    notes: tuple[Note, ...]
-    stale: tuple[Stale, ...]
+    fingerprint: Mapping[str, Any] = field(default_factory=dict)
+    generations: Mapping[str, int] = field(default_factory=dict)
+    live_generation: str = ""
+    answered_from: float | None = None
+    contexts_gain: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage = _NO_USE
+    disk: Mapping[str, int] = field(default_factory=dict)
+    unreachable: tuple[str, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+    notes: tuple[Note, ...] = ()
+    stale: tuple[Stale, ...] = ()
 
 
 def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Disk = LOCAL_DISK) -> Status:
@@ -168,21 +169,8 @@ def status_of_part(store: Store, settings: Settings) -> Status:
         documents=rows["documents"],
         chunks=rows["chunks"],
         contexts=_contexts(count_contexts(store), settings.context) | {"unwritten": 0, "missing": 0},
-        writing_seconds=None,
         vectors=rows["chunks_with_vectors"],
-        cached={},
         models=chosen(settings),
-        fingerprint={},
-        generations={},
-        live_generation="",
-        answered_from=None,
-        contexts_gain={},
-        usage=Usage(),
-        disk={},
-        unreachable=(),
-        unreadable=(),
-        notes=(),
-        stale=(),
     )
 
 

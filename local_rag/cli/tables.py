@@ -7,7 +7,7 @@ import click
 
 from local_rag.asking import Filters
 from local_rag.cli.options import Command, filter_options, json_option, library_options, open_library
-from local_rag.display import cell_as_text, counted, display_path, one_line, printable_json, rows_as_csv
+from local_rag.display import cell_as_text, counted, display_path, lines_of_cells, one_line, printable_json, rows_as_csv
 from local_rag.store.relation_query import MAX_ROWS
 from local_rag.tables.relation_set import NamedRelation, relation_as_dict
 
@@ -62,19 +62,13 @@ def query(statement: str, library: Path, as_csv: bool, as_json: bool, **settings
     elif as_csv:
         click.echo(rows_as_csv(result.columns, result.rows), nl=False)
     else:
-        for line in _rows_as_lines(result.columns, result.rows[:_MOST_SHOWN]):
+        rows = [map(_as_text, row) for row in (result.columns, *result.rows[:_MOST_SHOWN])]
+        for line in lines_of_cells([[one_line(cell)[:_WIDTH] for cell in row] for row in rows]):
             click.echo(line)
         if len(result.rows) > _MOST_SHOWN:
             click.echo(f"{_MOST_SHOWN} of {len(result.rows):,} rows; --csv and --json give all.", err=True)
     if not result.is_complete:
         click.echo(f"Only the first {MAX_ROWS:,} rows were read; add conditions or LIMIT.", err=True)
-
-
-def _rows_as_lines(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
-    cells = [[one_line(name)[:_WIDTH] for name in columns]]
-    cells += [[one_line(_as_text(value))[:_WIDTH] for value in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in cells]
 
 
 def _as_text(value: Any) -> str:

@@ -55,7 +55,7 @@ from local_rag.store.recorded_questions import forget_questions, questioned_docu
 from local_rag.store.vector_rows import count_rows_of
 
 
-def publish_without(store: Store, indexes: Indexes, paths: Collection[str], *, rebuild: bool = False) -> None:
+def publish_without(store: Store, indexes: Indexes, paths: Collection[str]) -> None:
     """Publish the live index without the documents at these paths, if there is an index that holds any of them.
 
     What a stopped `index` has left to do stays to be done, under the settings of that run.
@@ -63,8 +63,8 @@ def publish_without(store: Store, indexes: Indexes, paths: Collection[str], *, r
     if (live := indexes.live()) is None:
         return
     gone = store.ids_at(paths).intersection(live.documents()[0].tolist())
-    if gone or rebuild:
-        _publish(store, indexes, live, gone, rebuild=rebuild)
+    if gone:
+        _publish(store, indexes, live, gone)
 
 
 def publish_paths(store: Store, indexes: Indexes) -> None:
@@ -74,7 +74,7 @@ def publish_paths(store: Store, indexes: Indexes) -> None:
         _publish(store, indexes, live, set())
 
 
-def _publish(store: Store, indexes: Indexes, live: Index, gone: Collection[int], *, rebuild: bool = False) -> None:
+def _publish(store: Store, indexes: Indexes, live: Index, gone: Collection[int]) -> None:
     ids, versions = live.documents()
     kept = ~np.isin(ids, list(gone))
     place_of = store.order_by_path()
@@ -89,7 +89,7 @@ def _publish(store: Store, indexes: Indexes, live: Index, gone: Collection[int],
     }
     note_publish(store, indexes, manifest)
     rows = partial(index_rows, store, said["fingerprint"]["context"])
-    indexes.over(store).publish(Contents(ids, versions, rows), manifest, rebuild=rebuild)
+    indexes.over(store).publish(Contents(ids, versions, rows), manifest)
 
 
 # Only files with names that this program gives are deleted.

@@ -41,7 +41,6 @@ from local_rag.web.pages import (
     operations_page,
     people_page,
     questions_page,
-    rating_page,
     sources_page,
     start_page,
 )
@@ -62,7 +61,6 @@ _PAGES = (
     digest_pages,
     people_page,
     login_page,
-    rating_page,
     sources_page,
     start_page,
     site,

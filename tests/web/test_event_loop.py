@@ -35,7 +35,6 @@ from local_rag.web.pages import (
     library_page,
     login_page,
     people_page,
-    rating_page,
 )
 from tests.support import served
 from tests.support.served import QUESTION
@@ -245,7 +244,7 @@ def test_no_route_does_anything_in_the_event_loop_but_wait(
     assert waited < SLEEP / 2
     reached = {(method, target.partition("?")[0]) for method, target, _, _ in asked}
     for page in (changes_page, ask_page, document_page, library_page, inspect_page, history_page, site, login_page,
-                 people_page, rating_page):  # fmt: skip
+                 people_page):  # fmt: skip
         for route in page.ROUTES:
             matching = [
                 one for one in reached if route.path_regex.fullmatch(one[1]) and one[0] in (route.methods or ())

@@ -1,6 +1,6 @@
 """The pages for owners that say who may use the library: people are added, invited by a link, changed and removed."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from local_rag.asking import PERSON_ROLES, Filters, Person, PersonRole
-from local_rag.catalogue.folder_tree import Branch, Leaf, folder_tree
+from local_rag.catalogue.folder_tree import Branch, Leaf, all_in, folder_tree
 from local_rag.display import names_below
 from local_rag.errors import ForbiddenError, LibraryError, MissingError, QuestionError
 from local_rag.retrieval.filters import outermost
@@ -221,20 +221,11 @@ async def _draft(request: PageRequest) -> Draft:
 
 def _form(request: PageRequest, draft: Draft, *, problem: str = "") -> Response:
     tree = folder_tree(request.service.library.contents())
-    ticked = set(draft.within) & set(_patterns(tree))
+    ticked = set(draft.within) & {one.pattern for one in all_in(tree)}
     others = as_fields(Filters(within=tuple(one for one in draft.within if one not in ticked), tags=draft.tags))
     seen = _seen(request, draft)
     shown = {"draft": draft, "tree": tree, "chosen": ticked, "others": others, "seen": seen, "roles": ROLES}
     return request.page("person.html", status=400 if problem else 200, problem_of_form=problem, **shown)
-
-
-def _patterns(tree: Sequence[Branch | Leaf]) -> Iterator[str]:
-    waiting = list(tree)
-    while waiting:
-        one = waiting.pop()
-        yield one.pattern
-        if isinstance(one, Branch):
-            waiting += [*one.folders, *one.documents]
 
 
 def _seen(request: PageRequest, draft: Draft) -> SeenView:

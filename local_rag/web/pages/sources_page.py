@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from local_rag.asking import Filters
-from local_rag.catalogue.folder_tree import Branch, Leaf, folder_tree
+from local_rag.catalogue.folder_tree import Branch, Leaf, all_in, folder_tree
 from local_rag.catalogue.overview import Overview
 from local_rag.web.forms import BETWEEN, as_fields, as_pairs, filters_of, query_fields, text_field
 from local_rag.web.site import PageRequest
@@ -59,14 +59,7 @@ ROUTES = (Route("/sources", sources), Route("/scope", scope))
 
 
 def _places(tree: Sequence[Branch | Leaf]) -> set[str]:
-    """Return the places of all folders and documents of a tree."""
-    places, waiting = set[str](), [*tree]
-    while waiting:
-        one = waiting.pop()
-        places.add(one.place)
-        if isinstance(one, Branch):
-            waiting += [*one.folders, *one.documents]
-    return places
+    return {one.place for one in all_in(tree)}
 
 
 def _types(held: Overview, filters: Filters) -> Choices:

@@ -115,18 +115,15 @@ def _view_row(number: int, answer: Answer, outcome: RowOutcome, correction: Kept
         number=number,
         question=answer.question,
         outcome=outcome,
-        text=show_answer(said, sources, anchor=f"row-{number}-source") if answer.answered else _lines(said),
+        text=show_answer(said, sources, anchor=f"row-{number}-source")
+        if answer.answered
+        else Markup("<p>{}</p>").format(Markup("<br>").join(said.splitlines())),
         plain=said,
         quotes=tuple(quotes),
         remarks=tuple(remarks(answer)),
         probability=answer.probability,
         correction=correction,
     )
-
-
-def _lines(text: str) -> Markup:
-    """Return text of documents as it is, not as Markdown."""
-    return Markup("<p>{}</p>").format(Markup("<br>").join(text.splitlines()))
 
 
 def _link(rows: Sequence[AnswerRow], answers: Mapping[str, Answer], library: View) -> tuple[AnswerRow, ...]:
