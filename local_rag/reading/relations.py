@@ -141,12 +141,7 @@ def _pipe_rows(text: str, table: Table) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(text[table.rows : table.end].splitlines(), start=1):
         cells = [" ".join(cell.replace("\\|", "|").split()) for cell in _CELL_END.split(line.strip().strip("|"))]
         if any(cells):
-            yield number, [_plain(cell) for cell in cells]
-
-
-def _plain(cell: str) -> str:
-    """Return a cell without the marks of an emphasis around all of it."""
-    return cell.strip("*_`") if cell[:1] in {"*", "_", "`"} else cell
+            yield number, [(cell.strip("*_`") if cell[:1] in {"*", "_", "`"} else cell) for cell in cells]
 
 
 def _relation(found: _Found) -> Relation | None:

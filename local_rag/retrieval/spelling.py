@@ -12,7 +12,7 @@ from itertools import islice
 from math import log10
 
 from local_rag.index.protocol import Allowed, Index, PassageStore
-from local_rag.records import Correction, StoredChunk
+from local_rag.records import Correction
 from local_rag.retrieval.mistakes import LIKELY, MOST_LETTERS, Speller, most_mistakes
 from local_rag.text.languages import ENGLISH, FUNCTION_WORDS, language_of
 from local_rag.text.tokens import STOP_WORDS, folded, question_terms
@@ -144,17 +144,13 @@ class _Visible:
         if not self.spelling.of_part:
             return word
         found, wanted = self.spelling.passages.chunks_by_id(self.rows(word, _COUNTED)), folded(word)
-        texts = (_read_text(one).lower() for one in found.values())
+        texts = ("\n".join((one.title, *one.chunk.headings, one.chunk.text)).lower() for one in found.values())
         return max((one for text in texts for one in re.findall(r"\w+", text) if folded(one) == wanted), default="")
 
     def _side_by_side(self, first: str, second: str) -> bool:
         found = self.spelling.passages.chunks_by_id(self.rows(f"{first} {second}", _LOOKED_AT))
         beside = re.compile(rf"(?<!\w){re.escape(first)}[\s-]{{1,3}}{re.escape(second)}")
         return any(beside.search(folded(one.chunk.text)) for one in found.values())
-
-
-def _read_text(stored: StoredChunk) -> str:
-    return "\n".join((stored.title, *stored.chunk.headings, stored.chunk.text))
 
 
 def _typed_words(question: str, language: str) -> Iterator[_Word]:

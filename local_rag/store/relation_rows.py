@@ -65,7 +65,7 @@ def _relation(row: Sequence[Any]) -> StoredRelation:
     columns = tuple(Column(*column) for column in json.loads(row[8]))
     key, document, path, title, name, sheet, cells, page = row[:8]
     return StoredRelation(
-        key, document, path, title, name, sheet, cells, page, columns, row[9], row[10], _words(row[11])
+        key, document, path, title, name, sheet, cells, page, columns, row[9], row[10], frozenset(row[11].split(" "))
     )
 
 
@@ -84,10 +84,6 @@ def relations_stamp(store: Store) -> object:
         "FROM relations JOIN documents ON documents.id = document_id WHERE live"
     )
     return tuple(store.connection.execute(query).fetchone()), store.version()
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split(" "))
 
 
 def relation_rows(store: Store, relation: int) -> Iterator[Row]:

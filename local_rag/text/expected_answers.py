@@ -171,16 +171,12 @@ def question_names(question: str, texts: Sequence[str] = ()) -> list[Fact]:
     A word in lower case is a name if the `texts` have it only capitalised, at least once within a sentence.
     """
     plain = normalize(question[:_LONGEST_QUESTION])
-    found = [fact for fact in find_facts(plain) if not _is_no_name(fact.text)]
+    found = [fact for fact in find_facts(plain) if not all(word.lower() in _NO_NAME for word in fact.text.split())]
     if language_of(plain) == "german":  # in which every noun has a capital letter
         return [fact for fact in found if not (fact.text[1:].islower() and fact.text.isalpha())]
     taken = {fold(word) for fact in found for word in WORD.findall(fact.text)}
     names = _known_names([match for match in WORD.finditer(plain) if fold(match[0]) not in taken], texts)
     return sorted([*found, *names], key=lambda fact: fact.start)
-
-
-def _is_no_name(text: str) -> bool:
-    return all(word.lower() in _NO_NAME for word in text.split())
 
 
 def _known_names(words: Sequence[re.Match[str]], texts: Sequence[str]) -> list[Fact]:

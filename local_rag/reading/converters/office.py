@@ -187,7 +187,7 @@ def _shapes(shapes: Iterable[Any], title: Any, left_out: Counter[str]) -> Iterat
             yield f"# {' '.join(text.split())}" if is_title and text.strip() else text
         elif texts := _diagram(shape):
             yield "\n".join(texts)
-        elif described := _description(shape):
+        elif described := str(next((one.get("descr", "") for one in shape._element.iter("{*}cNvPr")), "")).strip():
             yield described
         elif shape.shape_type != MSO_SHAPE_TYPE.LINE:
             left_out["image* without a description"] += 1
@@ -249,10 +249,6 @@ def _number(paragraph: Any, counts: dict[int, int]) -> str:
     kind = numbered.get("type", "")[:40]
     around = next(one for one in _AROUND if kind.endswith(one))
     return _AROUND[around].format(numeral(counts[level], kind.removesuffix(around)))
-
-
-def _description(shape: Any) -> str:
-    return str(next((one.get("descr", "") for one in shape._element.iter("{*}cNvPr")), "")).strip()
 
 
 def _diagram(shape: Any) -> list[str]:

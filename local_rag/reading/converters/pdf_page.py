@@ -144,18 +144,15 @@ def _words(line: str, start: int, characters: Characters) -> tuple[list[_Word], 
     words, offset, unknown = list[_Word](), start, 0
     for word in line.replace("\r", " ").replace("\t", " ").split(" "):
         if word.strip():
-            if characters.is_unknown(offset) and _is_unknown(word, offset, characters):
+            if characters.is_unknown(offset) and (
+                sum(characters.is_unknown(offset + at) for at in range(len(word))) > len(word) / 2
+            ):
                 unknown += len(word)
             else:
                 first, last = characters.box(offset), characters.box(offset + len(word) - 1)
                 words.append(_Word(word, offset, first, last))
         offset += len(word) + 1
     return words, unknown
-
-
-def _is_unknown(word: str, offset: int, characters: Characters) -> bool:
-    """Return whether most characters of a word are unknown: a single one may be a sign of a symbol font."""
-    return sum(characters.is_unknown(offset + at) for at in range(len(word))) > len(word) / 2
 
 
 def _goes_on(before: Sequence[_Word], after: Sequence[_Word], characters: Characters) -> bool:

@@ -46,7 +46,7 @@ def find_header(rows: Sequence[Row], spanned: Collection[int] = (), marked: int 
         leading = counts[: first_data or 1]
         found = leading.index(max(leading))
     if counts[found] <= 1 or not _is_header(rows[found], rows[found + 1 : _LOOK_AT]):
-        return Header(_captions(counts, found), 0, ())
+        return Header(next((number for number in range(found) if counts[number] > 1), found), 0, ())
     last = found
     while last in spanned and last + 1 < len(rows) and _is_header(rows[last + 1], rows[last + 2 : _LOOK_AT]):
         last += 1
@@ -89,11 +89,6 @@ def pipe_table(names: Row, rows: Sequence[Row]) -> str:
     head = [*names, *[""] * (width - len(names))]
     body = (pipe_row([*row, *[""] * (width - len(row))]) for row in rows)
     return "\n".join([pipe_row(head), f"|{' --- |' * width}", *body])
-
-
-def _captions(counts: Sequence[int], found: int) -> int:
-    """Return how many rows at the beginning of a table without header have only one cell."""
-    return next((number for number in range(found) if counts[number] > 1), found)
 
 
 def _may_be_header(row: Row) -> bool:
