@@ -6,7 +6,7 @@ from datetime import date
 from typing import Literal, TypedDict
 
 from local_rag.errors import QuestionError, require_known
-from local_rag.records import Answer
+from local_rag.records import Answer, Outcome
 
 MAX_QUESTION = 4000  # characters
 
@@ -221,3 +221,41 @@ class Suggested:
     questions: tuple[str, ...] = ()
     tried: int = 0
     quoted: tuple[tuple[str, str], ...] = ()
+
+
+Mark = Literal["right", "wrong"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadPlace:
+    """A passage that was read for an answer: its document, its span there, and its lines as `:12-15`."""
+
+    sha256: str
+    path: str
+    is_cited: bool
+    start: int = 0
+    end: int = 0
+    lines: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """A question that was asked at a local time, what came of it, and whether somebody marked that.
+
+    `words` are equal for the same question, and empty for a follow-up. `recipe` is a key of the model and its prompt,
+    empty if no model took part. Of the passages, those that the answer cites come first.
+    """
+
+    id: int
+    question: str
+    words: str
+    asked: str
+    outcome: Outcome
+    recipe: str = ""
+    log_odds: float | None = None
+    reader_log_odds: float | None = None
+    probability: float | None = None
+    threshold: float | None = None
+    mark: Mark | None = None
+    marked: int = 0
+    places: tuple[ReadPlace, ...] = ()

@@ -494,11 +494,12 @@ class Answer:
     the best passages if the question was refused. `written` counts tokens of the text. `probability` is that of the
     answer to be right, from 0 to 1, None if the model is not calibrated, and `threshold` the least probability of an
     answer that is given. `log_odds` is the model's own confidence that the answer is right, None if it was not asked
-    for it. `support` has one record per sentence of an answer. `look_alikes` are passages much like the cited ones from
-    other documents that the question may have meant. `found` is what code found in all documents if the question counts
-    or lists; no model takes part in such an answer. `versions` is what other versions of a quoted document say
-    instead, newest first; `text` ends with it. `corrections` are the words that were searched instead of mistyped ones.
-    `table` is what code computed from rows; no model takes part in that.
+    for it; `reader_log_odds` is what the reader says of the passage that it stands on, None without a reader. `support`
+    has one record per sentence of an answer. `look_alikes` are passages much like the cited ones from other documents
+    that the question may have meant. `found` is what code found in all documents if the question counts or lists; no
+    model takes part in such an answer. `versions` is what other versions of a quoted document say instead, newest
+    first; `text` ends with it. `corrections` are the words that were searched instead of mistyped ones. `table` is what
+    code computed from rows; no model takes part in that.
     """
 
     question: str
@@ -514,6 +515,7 @@ class Answer:
     probability: float | None = None
     threshold: float | None = None
     log_odds: float | None = None
+    reader_log_odds: float | None = None
     tokens: int = 0
     seconds: float = 0.0
     look_alikes: tuple[Passage, ...] = ()

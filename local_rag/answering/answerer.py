@@ -98,7 +98,8 @@ class Answerer:
         if self._chance(best) >= self.calibration.answer_from:
             return None
         outcome = self._outcome(best, close=self._is_close(_attributor(question, sources, before), sources))
-        part = Part("", (), outcome or "refused", probability(best, self.calibration))
+        likely = probability(best, self.calibration)
+        part = Part("", (), outcome or "refused", likely, reader_log_odds=best.answers)
         return compose(question.text, sources, [part], threshold=self.calibration.answer_from)
 
     def _chance(self, signals: Signals) -> float:
@@ -187,7 +188,7 @@ class Answerer:
         signals = replace(reading.signals, answerable=self._first(reading.prompts[number])[0])
         known = "answered" if asking.anyway else self._outcome(signals, close=close)
         if known == "refused":
-            return Part(asked, (), "refused", probability(signals, self.calibration), signals.odds)
+            return Part(asked, (), "refused", probability(signals, self.calibration), signals.odds, signals.answers)
 
         def listen(sentences: Sequence[Attribution], rest: str) -> None:
             if known == "answered" and self.form.refusal:
@@ -202,7 +203,8 @@ class Answerer:
         if self.form.refusal:
             new = [one for one in new if not _repeats(one.sentence, words)]
         likely, checked = probability(signals, self.calibration), not asking.anyway
-        part = Part(asked, new, "answered", likely, signals.odds, strict=asking.strict, checked=checked)
+        odds = signals.odds, signals.answers
+        part = Part(asked, new, "answered", likely, *odds, strict=asking.strict, checked=checked)
         if asking.anyway and new:
             return part
         given = part.answers(asked or reading.question.text)

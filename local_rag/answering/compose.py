@@ -34,6 +34,7 @@ class Part:
     outcome: Outcome
     likely: float | None = None
     log_odds: float | None = None
+    reader_log_odds: float | None = None
     strict: bool = True
     checked: bool = True
     rest: str = ""
@@ -83,6 +84,7 @@ def compose(
     quotes = list(dict.fromkeys(quote for part in parts for quote in _quotes(part, sources)))
     likely = [part.likely for part in said if part.likely is not None]
     odds = [part.log_odds for part in said if part.log_odds is not None]
+    of_reader = [part.reader_log_odds for part in said if part.reader_log_odds is not None]
     numbers = sorted({one.citation for one in quotes})
     return Answer(
         question,
@@ -97,6 +99,7 @@ def compose(
         probability=min(likely, default=None),
         threshold=threshold,
         log_odds=min(odds, default=None),
+        reader_log_odds=min(of_reader, default=None),
         tokens=tokens,
     )
 

@@ -27,7 +27,15 @@ from local_rag.asking import (
 from local_rag.errors import MissingError
 from local_rag.records import Answer, Passage
 from local_rag.serialization import from_plain, to_line
-from local_rag.store.history_file import HISTORY_FILE, history_errors, is_writable, open_history, open_in_memory
+from local_rag.store.history_file import (
+    ASKED_BY,
+    HISTORY_FILE,
+    history_errors,
+    is_writable,
+    open_history,
+    open_in_memory,
+)
+from local_rag.store.recorded_questions import keep_marked
 
 _MOST_IN_MEMORY = 200  # conversations
 _MOST_CACHED = 1000  # answers
@@ -324,27 +332,34 @@ class History:
     def forget(self, conversation: str) -> None:
         """Delete a conversation and all cached answers, leaving nothing of it; raise MissingError if there is none."""
         with self._transaction() as connection:
+            said = "SELECT question FROM turns WHERE conversation_id = ?"
+            connection.execute(
+                f"DELETE FROM asked WHERE person = ? AND question IN ({said})",  # noqa: S608
+                (self._person, conversation),
+            )
             delete = "DELETE FROM conversations WHERE id = ? AND person = ?"
             if not connection.execute(delete, (conversation, self._person)).rowcount:
                 raise _no_conversation(conversation)
             connection.execute("DELETE FROM cached")
+            self._forget_gates()
+            self._count_forgotten(f"{ASKED_BY}{self._person}")
         self._vacuum()
 
     def forget_person(self) -> int:
         """Delete the conversations of this person and all cached answers, leaving nothing of them; return how many."""
         with self._transaction() as connection:
             deleted = connection.execute("DELETE FROM conversations WHERE person = ?", (self._person,)).rowcount
+            connection.execute("DELETE FROM asked WHERE person = ?", (self._person,))
             connection.execute("DELETE FROM cached")
-            connection.execute(
-                "INSERT INTO forgotten VALUES (?, 1) ON CONFLICT DO UPDATE SET number = number + 1", (self._person,)
-            )
+            self._forget_gates()
+            self._count_forgotten(self._person)
         self._vacuum()
         return deleted
 
     def forget_all(self) -> None:
         """Delete all that was kept, of everybody, leaving nothing of it."""
         with self._transaction() as connection:
-            for table in ("conversations", "cached", "uses"):
+            for table in ("conversations", "cached", "uses", "asked", "gates"):
                 connection.execute(f"DELETE FROM {table}")  # noqa: S608
             connection.execute("UPDATE epoch SET number = number + 1")
         self._vacuum()
@@ -365,6 +380,9 @@ class History:
                 self._forget_scopes(erased)
             delete = "DELETE FROM turns WHERE id IN (SELECT turn_id FROM quoted WHERE sha256 = ? AND path = ?)"
             deleted = sum(connection.execute(delete, row).rowcount for row in gone)
+            asked = "SELECT asked_id FROM asked_documents WHERE sha256 = ? AND path = ?"
+            connection.executemany(f"DELETE FROM asked WHERE id IN ({asked})", gone)  # noqa: S608
+            self._forget_gates()
             turns = "SELECT 1 FROM turns WHERE conversation_id = conversations.id"
             lists = "SELECT 1 FROM question_lists WHERE conversation_id = conversations.id"
             connection.execute(f"DELETE FROM conversations WHERE NOT EXISTS ({turns}) AND NOT EXISTS ({lists})")  # noqa: S608
@@ -412,17 +430,32 @@ class History:
         return len({row[0] for document in gone for row in self._rows(query, *document)})
 
     def documents(self) -> list[tuple[str, str]]:
-        """Return SHA-256 and path of every document that a turn quotes or names."""
-        return [(str(sha256), str(path)) for sha256, path in self._rows("SELECT DISTINCT sha256, path FROM quoted")]
+        """Return SHA-256 and path of every document that a turn or a recorded question quotes or names."""
+        query = "SELECT sha256, path FROM quoted UNION SELECT sha256, path FROM asked_documents"
+        return [(str(sha256), str(path)) for sha256, path in self._rows(query)]
 
     def move_documents(self, moved: Mapping[str, str]) -> None:
         """Record that files have moved, from former to present paths."""
         with self._transaction() as connection:
-            connection.executemany(
-                "UPDATE OR REPLACE quoted SET path = ?2 WHERE path = ?1", [(old, new) for old, new in moved.items()]
-            )
+            for table in ("quoted", "asked_documents"):
+                update = f"UPDATE OR REPLACE {table} SET path = ?2 WHERE path = ?1"  # noqa: S608  tables of ours
+                connection.executemany(update, [(old, new) for old, new in moved.items()])
+
+    def _count_forgotten(self, whose: str) -> None:
+        count = "INSERT INTO forgotten VALUES (?, 1) ON CONFLICT DO UPDATE SET number = number + 1"
+        self._connection.execute(count, (whose,))
+
+    def _forget_gates(self) -> None:
+        """Delete within a transaction the gates of which a mark is gone: they were made of all their marks."""
+        left = "SELECT id FROM asked WHERE mark <> ''"
+        gone = f"SELECT 1 FROM json_each(gate, '$.made_of') WHERE value NOT IN ({left})"  # noqa: S608
+        self._connection.execute(f"DELETE FROM gates WHERE EXISTS ({gone})")  # noqa: S608
 
     def _vacuum(self) -> None:
+        """Leave nothing of what was deleted in the file, nor of a mark among the questions of evaluations."""
+        if self.kept:
+            marked = self._rows("SELECT DISTINCT question FROM asked WHERE mark <> ''")
+            keep_marked(self._folder, {str(question) for (question,) in marked})
         with history_errors(self._folder), self._one_at_a_time:
             self._connection.execute("VACUUM")
 

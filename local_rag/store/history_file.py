@@ -17,8 +17,9 @@ from local_rag.keys import key_of
 from local_rag.store.storage_errors import storage_errors
 
 HISTORY_FILE = "history.sqlite3"
-_VERSION = 6  # of the tables
-_BEFORE = (2, 3, 4, 5)  # which lack a table
+ASKED_BY = "asked by "  # before a person in the table `forgotten`: one of the conversations was forgotten
+_VERSION = 7  # of the tables
+_BEFORE = (2, 3, 4, 5, 6)  # which lack a table
 _TABLES = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS conversations (
@@ -81,7 +82,45 @@ CREATE TABLE IF NOT EXISTS epoch (number INTEGER NOT NULL);
 INSERT INTO epoch SELECT 0 WHERE NOT EXISTS (SELECT 1 FROM epoch);
 -- How often everything of a person was forgotten; `person` is as in `conversations`.
 CREATE TABLE IF NOT EXISTS forgotten (person TEXT PRIMARY KEY, number INTEGER NOT NULL);
-PRAGMA user_version = 6;
+-- What was asked, through whatever interface, and whether the answer was marked as right (asked_questions.py).
+CREATE TABLE IF NOT EXISTS asked (
+    id INTEGER PRIMARY KEY,
+    person TEXT NOT NULL,               -- as in `conversations`
+    limits TEXT NOT NULL,               -- key of what the person may see; empty: everything
+    question TEXT NOT NULL,
+    words TEXT NOT NULL,                -- by which the same question is recognised; empty for a follow-up
+    asked TEXT NOT NULL,                -- local time
+    outcome TEXT NOT NULL,
+    recipe TEXT NOT NULL,               -- key of the model and its prompt; empty: none took part
+    log_odds REAL,                      -- of the model that its answer is right
+    reader_log_odds REAL,
+    probability REAL,
+    threshold REAL,                     -- least probability that was answered then
+    mark TEXT NOT NULL DEFAULT '',      -- right or wrong
+    marked INTEGER NOT NULL DEFAULT 0   -- orders the marks
+);
+CREATE INDEX IF NOT EXISTS asked_by_words ON asked (words, limits);
+-- The documents that were read for an answer, those that it cites first, each with the span of the passage.
+CREATE TABLE IF NOT EXISTS asked_documents (
+    asked_id INTEGER NOT NULL REFERENCES asked (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    sha256 TEXT NOT NULL,               -- empty if the document is only named
+    path TEXT NOT NULL,
+    is_cited INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    end INTEGER NOT NULL,
+    place TEXT NOT NULL,                -- what of it: lines as :12-15, or empty
+    PRIMARY KEY (asked_id, position)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS asked_by_document ON asked_documents (sha256, path);
+-- From which probability on answers are given, as marks have shown; JSON. It is made of the marks and goes with them.
+CREATE TABLE IF NOT EXISTS gates (
+    limits TEXT NOT NULL,
+    recipe TEXT NOT NULL,
+    gate TEXT NOT NULL,
+    PRIMARY KEY (limits, recipe)
+);
+PRAGMA user_version = 7;
 COMMIT;
 """
 

@@ -6,7 +6,7 @@ A question of the second kind names no golden passage. It waits until somebody c
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,7 +14,6 @@ from filelock import FileLock
 
 from local_rag.errors import LibraryError
 from local_rag.files import write_whole
-from local_rag.records import Passage
 
 QUESTIONS_FILE = Path("questions") / "questions.jsonl"
 WRONG_FILE = Path("questions") / "answered-wrong.jsonl"
@@ -22,32 +21,47 @@ _LOCK_FILE = Path("questions") / ".lock"
 _LINES = re.compile(r":\d+(?:-\d+)?\Z")  # what a golden entry adds to a path
 
 
-def add_question(folder: Path, question: str, passage: Passage) -> None:
-    """Add a question and the place that answers it: the lines of the passage, or its document if it has none."""
-    golden = {"question": question, "golden": [_place(passage)], "sha256": [passage.sha256]}
+def add_question(folder: Path, question: str, place: str, sha256: str, *, marked: bool = False) -> None:
+    """Add a question and the place that answers it, as `path:12-15`; if it was `marked`, it goes with its mark."""
+    golden = {"question": question, "golden": [place], "sha256": [sha256], **({"marked": True} if marked else {})}
     with _only_writer(folder):
+        _forget_marked(folder, question)
         _append(folder / QUESTIONS_FILE, golden)
         _keep_lines(folder, WRONG_FILE, lambda line: _question(line) != question)
 
 
-def add_wrong_answer(folder: Path, question: str, cited: Passage | None) -> None:
-    """Add a question that was answered wrongly, with the passage on which the answer stood, if there was one."""
-    wrong = {"wrong": [_place(cited)], "sha256": [cited.sha256]} if cited else {"wrong": []}
+def add_wrong_answer(folder: Path, question: str, place: str = "", sha256: str = "", *, marked: bool = False) -> None:
+    """Add a question that was answered wrongly, with the place on which the answer stood, if there was one."""
+    wrong = {"wrong": [place], "sha256": [sha256]} if place else {"wrong": []}
     with _only_writer(folder):
+        _forget_marked(folder, question)
         if question not in wrong_answers(folder):
-            _append(folder / WRONG_FILE, {"question": question, **wrong})
+            _append(folder / WRONG_FILE, {"question": question, **wrong, **({"marked": True} if marked else {})})
+
+
+def forget_marked(folder: Path, question: str) -> None:
+    """Delete what a mark has made of a question."""
+    if any((folder / name).exists() for name in (QUESTIONS_FILE, WRONG_FILE)):
+        with _only_writer(folder):
+            _forget_marked(folder, question)
+
+
+def _forget_marked(folder: Path, question: str) -> None:
+    for name in (QUESTIONS_FILE, WRONG_FILE):
+        _keep_lines(folder, name, lambda line: not (_is_marked(line) and _question(line) == question))
+
+
+def keep_marked(folder: Path, questions: Collection[str]) -> None:
+    """Delete what marks have made of all but these questions; lines that no mark has made stay."""
+    if any((folder / name).exists() for name in (QUESTIONS_FILE, WRONG_FILE)):
+        with _only_writer(folder):
+            for name in (QUESTIONS_FILE, WRONG_FILE):
+                _keep_lines(folder, name, lambda line: not _is_marked(line) or _question(line) in questions)
 
 
 def wrong_answers(folder: Path) -> list[str]:
     """Return the questions that were answered wrongly and have no right passage yet."""
     return [question for line in _lines(folder, WRONG_FILE) if (question := _question(line))]
-
-
-def _place(passage: Passage) -> str:
-    """Return the lines of a passage, or its document if it has none."""
-    if passage.kind == "chunk" and passage.line is not None:
-        return f"{passage.path}:{passage.line}-{passage.end_line or passage.line}"
-    return passage.path
 
 
 @contextmanager
@@ -129,3 +143,11 @@ def _question(line: str) -> str:
         return str(json.loads(line)["question"])
     except (ValueError, KeyError, TypeError):
         return ""
+
+
+def _is_marked(line: str) -> bool:
+    """Return whether a mark has made a line."""
+    try:
+        return json.loads(line)["marked"] is True
+    except (ValueError, KeyError, TypeError):
+        return False

@@ -4,20 +4,19 @@ import threading
 from pathlib import Path
 
 from local_rag.store.recorded_questions import add_question, add_wrong_answer, wrong_answers
-from tests.fakes import passage
 
 
 def test_no_recorded_question_is_lost_where_several_record(tmp_path: Path) -> None:
-    one = passage("The boat leaves at seven.", path="/d/boat.md")
+    one = "/d/boat.md:1-1", "0" * 64
 
     def keep() -> None:
         for number in range(30):
-            add_wrong_answer(tmp_path, f"kept {number}", one)
+            add_wrong_answer(tmp_path, f"kept {number}", *one)
 
     def mend() -> None:
         for number in range(30):
-            add_wrong_answer(tmp_path, f"mended {number}", one)
-            add_question(tmp_path, f"mended {number}", one)
+            add_wrong_answer(tmp_path, f"mended {number}", *one)
+            add_question(tmp_path, f"mended {number}", *one)
 
     threads = [threading.Thread(target=work) for work in (keep, mend)]
     for thread in threads:
