@@ -12,7 +12,7 @@ from threading import RLock
 from typing import Any, TypeVar, cast
 
 from local_rag.answering.answerer import Answerer, AnswerModel
-from local_rag.asking import EVERYTHING, FilterFields, Filters, as_filters
+from local_rag.asking import EVERYTHING, HOST, FilterFields, Filters, Person, as_filters
 from local_rag.catalogue.browsing import Listing, Look, browse, look
 from local_rag.catalogue.contents import (
     Contents,
@@ -35,6 +35,7 @@ from local_rag.digests.differences import Difference, compare
 from local_rag.digests.named_documents import NamedDocuments, ReadFromDisk, reading_files
 from local_rag.display import Name, names_below
 from local_rag.errors import LibraryError
+from local_rag.feedback.marks import GateBase
 from local_rag.files import Disk
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Index, Indexes
@@ -44,9 +45,10 @@ from local_rag.retrieval.live_searcher import LiveSearcher, live_index
 from local_rag.retrieval.searcher import Trace
 from local_rag.retrieval.version_families import Version, Versions
 from local_rag.settings import Settings
+from local_rag.store.asked_questions import lines_of
 from local_rag.store.connect import is_library
 from local_rag.store.database import Store
-from local_rag.store.recorded_questions import QUESTIONS_FILE, add_question, add_wrong_answer, wrong_answers
+from local_rag.store.recorded_questions import QUESTIONS_FILE, add_question, wrong_answers
 from local_rag.store.relation_query import MAX_ROWS, QueryResult
 from local_rag.store.relation_rows import relations_stamp
 from local_rag.store.seen import Seen, seen_stamp, show_only
@@ -72,6 +74,7 @@ class Shared:
     answer_model: AnswerModel
     sight: Sight
     answerer: Answerer | None = None
+    gate_base: GateBase | None = None
     relations: dict[tuple[Filters, Filters], RelationSet] = field(default_factory=dict)
     rows_alone: RLock = field(default_factory=RLock)  # one question about rows at a time, beside models and index
     overviews: dict[Filters, tuple[object, Overview]] = field(default_factory=dict)
@@ -81,8 +84,8 @@ class Shared:
 class Holdings:
     """What is read of a library without a model, as somebody with limits may see it. Threads may share it."""
 
-    def __init__(self, shared: Shared, limits: Filters = EVERYTHING) -> None:
-        self._shared, self._limits = shared, limits
+    def __init__(self, shared: Shared, limits: Filters = EVERYTHING, person: Person = HOST) -> None:
+        self._shared, self._limits, self._person = shared, limits, person
 
     @property
     def folder(self) -> Path:
@@ -143,12 +146,8 @@ class Holdings:
     def record_question(self, question: str, chunk_id: int) -> None:
         """Add a question and the passage that answers it to the library's own evaluation dataset."""
         self._require_retention()
-        add_question(self.folder, question, self.passage(chunk_id))
-
-    def record_wrong_answer(self, question: str, chunk_id: int | None) -> None:
-        """Add a question that was answered wrongly, perhaps from a passage, to those that wait for the right one."""
-        self._require_retention()
-        add_wrong_answer(self.folder, question, self.passage(chunk_id) if chunk_id else None)
+        passage = self.passage(chunk_id)
+        add_question(self.folder, question, f"{passage.path}{lines_of(passage)}", passage.sha256)
 
     def wrong_answers(self) -> list[str]:
         """Return the questions that wait for the right passage; who sees only a part sees none of others."""

@@ -16,7 +16,17 @@ from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
 from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import shown_of
-from local_rag.asking import EVERYTHING, AskOptions, FilterFields, Filters, KeptOfQuestions, Turn, as_filters
+from local_rag.asking import (
+    EVERYTHING,
+    HOST,
+    AskOptions,
+    FilterFields,
+    Filters,
+    KeptOfQuestions,
+    Person,
+    Turn,
+    as_filters,
+)
 from local_rag.catalogue.contents import FileStates
 from local_rag.cluster.on_request import indexes_of, network_of, workers_of
 from local_rag.conversation import Conversation
@@ -145,9 +155,9 @@ class Library(View):
             )
         )
 
-    def seen_by(self, limits: Filters) -> View:
+    def seen_by(self, limits: Filters, person: Person = HOST) -> View:
         """Return the library as a person with these limits may see it: as if it held nothing else."""
-        return View(self._shared, limits) if limits else self
+        return View(self._shared, limits, person) if limits or person != HOST else self
 
     def _resolved(self, flags: Mapping[str, Any]) -> Settings:
         return resolve_settings(self.folder, remembered(self.folder, self._shared.generations), **flags)
@@ -169,7 +179,7 @@ class Library(View):
         with self._shared.one_at_a_time:
             self._shared.searcher.close()
             self._shared.answer_model.close()
-            self._shared.answerer = None
+            self._shared.answerer = self._shared.gate_base = None
 
     def index(
         self,
@@ -371,6 +381,7 @@ class Library(View):
         """Hold the lock; yield the store, the answerer and the pipeline, to calibrate answers."""
         with locked_store(self.folder) as store:
             yield store, self._open_answerer(), self.pipeline()
+        self._shared.answerer = self._shared.gate_base = None
 
     def chat(self) -> Conversation:
         """Start a conversation, which the library's history stores if the setting `history` allows it."""

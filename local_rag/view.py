@@ -3,12 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, TypeVar
 
-from local_rag.answering.answerer import Answerer
 from local_rag.answering.pipeline import AnswerPipeline, Telling
-from local_rag.answering.probability import valid
 from local_rag.answering.question_parts import read_question
 from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
 from local_rag.digests.digest_answers import answer_digest
@@ -19,25 +17,19 @@ from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column, parse_columns
 from local_rag.extraction.extraction import Extraction, Table
 from local_rag.extraction.saved_tables import SavedTables
-from local_rag.holdings import Holdings
-from local_rag.index.protocol import Index
+from local_rag.judged import UNMARKED, Judged, Marking
 from local_rag.llama.generator import never
-from local_rag.models.choice import calibration_of, chosen, find, identity_of
+from local_rag.models.choice import chosen, find, identity_of
 from local_rag.models.reader import Reader
 from local_rag.records import Answer, Found, Passage, Progress, Written
 from local_rag.retrieval.counting_questions import FindQuestion, any_question, as_words, asks_for_documents
 from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words, scope_of
 from local_rag.retrieval.filters import literal_path
-from local_rag.retrieval.live_searcher import OpenSearcher, live_index, require_sound
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace, search_keywords
 from local_rag.retrieval.version_families import Versions
-from local_rag.store.connect import remembered
-from local_rag.store.database import Store
 from local_rag.store.history_file import count_use
-from local_rag.store.published import require_own
 from local_rag.store.relation_rows import is_in_a_text
-from local_rag.store.seen import Seen
 from local_rag.store.storage_errors import storage_errors
 from local_rag.tables.answer import answer_from_rows
 from local_rag.tables.as_answer import as_answer
@@ -55,7 +47,7 @@ def ignore(_event: object) -> None:
     """Do nothing with what is told."""
 
 
-class View(Holdings):
+class View(Judged):
     """A library as somebody with limits may see it; without any, all of it. Threads may share a view."""
 
     def search_keywords(self, question: str, *, top: int, filters: Filters = EVERYTHING) -> list[Passage]:
@@ -186,12 +178,15 @@ class View(Holdings):
         that are not weak returned. With `min_score`, passages with a lower score by the reader are left out.
         """
         top = top or (self.settings.all_candidates if every else self.settings.passages)
-        how = {"filters": as_filters(filters), "rerank": rerank, "every": every, "min_score": min_score}
+        how = dict[str, Any](filters=as_filters(filters), rerank=rerank, every=every, min_score=min_score)
         return self.trace(question, top=top, **how).passages
 
-    def trace(self, question: str, *, top: int, **how: Any) -> Trace:
-        """Search, and record the ranking and the time of every stage; see `Searcher.trace` for `how`."""
-        return self._tell(self._trace(Question(question), top=top, **how))
+    def trace(self, question: str, *, top: int, marked: bool = True, **how: Any) -> Trace:
+        """Search, and record the ranking and the time of every stage; see `Searcher.trace` for `how`.
+
+        Passages that answered the same question before come first if they were `marked` as right, and last as wrong.
+        """
+        return self._tell(self._marking(question, marked=marked)(self._trace, Question(question), top=top, **how))
 
     def _trace(self, question: Question, *, top: int, **how: Any) -> Trace:
         with self._shared.one_at_a_time, storage_errors(self.folder):
@@ -241,13 +236,17 @@ class View(Holdings):
             passages=passages, rerank=rerank, filters=as_filters(filters), strict=strict, anyway=anyway
         )
         with self._shared.one_at_a_time:
-            pipeline, show = self.pipeline(options, earlier, progress=progress, stop=stop), Telling(on_text)
+            marking, epoch = self._marking(question, marked=counted), self._asked_epoch() if counted else 0
+            pipeline = self.pipeline(options, earlier, marking=marking, progress=progress, stop=stop)
+            show = Telling(on_text)
             tell = on_passages if self.is_whole else lambda passages: on_passages(self._tell(passages))
-            answer = self._tell(pipeline.ask(read_question(question), show=show, on_passages=tell))
+            answer = pipeline.ask(read_question(question), show=show, on_passages=tell)
             show(answer.text)
-            if counted and self.settings.retention.counts:
-                count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
-            return answer
+            if counted:
+                self._record(answer, marking, epoch)
+                if self.settings.retention.counts:
+                    count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
+            return self._tell(answer)
 
     def read_ahead(self, question: str, options: AskOptions = DEFAULT_OPTIONS, *, stop: Callable[[], bool]) -> None:
         """Let the model read what it would be shown for a question, until `stop`, so that the answer begins sooner."""
@@ -259,10 +258,14 @@ class View(Holdings):
         options: AskOptions = DEFAULT_OPTIONS,
         earlier: Sequence[Turn] = (),
         *,
+        marking: Marking = UNMARKED,
         progress: OnProgress = ignore,
         stop: Callable[[], bool] = never,
     ) -> AnswerPipeline:
-        """Return a pipeline that answers questions step by step, for one thread, until `stop` returns true."""
+        """Return a pipeline that answers questions step by step, for one thread, until `stop` returns true.
+
+        `marking` puts the passages that it searches in order by the marks of the same question.
+        """
 
         def open_reader() -> Reader | None:
             with storage_errors(self.folder):
@@ -301,13 +304,14 @@ class View(Holdings):
 
         return AnswerPipeline(
             partial(
+                marking,
                 self._trace,
                 top=options.passages or self.settings.passages,
                 rerank=options.rerank,
                 filters=options.filters,
                 of_asked_versions=True,
             ),
-            self._open_answerer,
+            cache(self._open_answerer),
             self._shared.answer_model.count_tokens,
             options,
             earlier=earlier,
@@ -318,15 +322,6 @@ class View(Holdings):
             open_versions=open_versions if self._has_store else None,
             stop=stop,
         )
-
-    def _index_of(self, store: Store, seen: Seen | None) -> Index:
-        """Return the live index of an open store, open, or the part of it that is seen."""
-        index = live_index(self._shared.indexes, self.settings, self.folder)
-        require_sound(index)
-        require_own(index.passages() or store, index)
-        index = index.showing(seen.told) if seen else index
-        index.open()
-        return index
 
     def manifest(self) -> Mapping[str, Any]:
         """Return the manifest of the live index."""
@@ -347,18 +342,3 @@ class View(Holdings):
     def _knows_relevance(self) -> bool:
         """Return whether it is known from which closeness on a passage is about a subject, by the embedder."""
         return find(self.settings, "embed").about_from is not None
-
-    def _open_answerer(self) -> Answerer:
-        """Return what answers, with the answer model, which is loaded when it is needed."""
-        shared = self._shared
-        if shared.answerer is None:
-            model = find(self.settings, "answer")
-            calibration = calibration_of(model, remembered(self.folder, shared.generations))
-            calibration = valid(calibration, identity_of(self.settings, "rerank"), model.form)
-            close_from = find(self.settings, "embed").close_from
-            shared.answerer = Answerer(shared.answer_model.open, calibration, form=model.form, close_from=close_from)
-        return shared.answerer
-
-    def _open_searcher(self) -> OpenSearcher:
-        """Open the live index, or the part of it that is seen, unless it is open already."""
-        return self._shared.searcher.open(self.settings, self._shared.given, self._limits)

@@ -60,7 +60,7 @@ class Status:
     the live index, `disk` holds sizes in bytes. An answer is given if it is right with a probability of `answered_from`
     or more, None without a calibration. `contexts_gain` is what `eval contexts` has found last, empty before.
     `unreachable` are roots that held documents and cannot be reached. What is `unreadable` keeps its last good version,
-    if it has one; `notes` say what of a document could not be read.
+    if it has one; `notes` say what of a document could not be read. `marks` is what marks of answers come to.
     """
 
     library: str
@@ -83,6 +83,7 @@ class Status:
     unreadable: tuple[Unreadable, ...] = ()
     notes: tuple[Note, ...] = ()
     stale: tuple[Stale, ...] = ()
+    marks: Mapping[str, Any] = field(default_factory=dict)
 
 
 def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Disk = LOCAL_DISK) -> Status:

@@ -23,7 +23,7 @@ from local_rag.cli.options import (
     profile_option,
 )
 from local_rag.cli.progress import IndexProgress
-from local_rag.display import gain_as_text, one_line, printable, printable_json
+from local_rag.display import counted, gain_as_text, one_line, printable, printable_json
 from local_rag.errors import DatasetError
 from local_rag.evaluation import runs
 from local_rag.evaluation.calibrate import calibrate as calibrate_library
@@ -218,6 +218,37 @@ def calibrate(library: Path, count: int, wrong: float, as_json: bool, **settings
         f"{found.answered_with} are answered with their document and {found.answered_without} without it. `local-rag "
         "ask` now uses this threshold."
     )
+
+
+@command.command(epilog="Example: local-rag eval marks")
+@library_options
+@click.option("--shipped", is_flag=True, help="Give answers as shipped again, until there are 20 new marks.")
+@json_option
+def marks(library: Path, shipped: bool, as_json: bool, **settings: Any) -> None:
+    """Show what the marks of answers come to: what the shipped gate decides of them, and the present one.
+
+    `local-rag mark` and the page mark answers. The gate is the least probability of an answer that is given.
+    """
+    with open_library(library, **settings) as opened:
+        if shipped:
+            opened.ship_gate()
+        opened.gate_notice()  # it is told below
+        effect = opened.marks()
+    if as_json:
+        click.echo(printable_json(effect))
+        return
+    table = Table("gate", "given from", "right", "wrong", "quoted or refused")
+    rows = [("shipped", effect.shipped_from, effect.shipped), ("now", effect.answer_from, effect.now)]
+    for name, answer_from, decided in rows:
+        table.add_row(name, f"{answer_from:.2f}", *map(str, (decided.right, decided.wrong, decided.quoted)))
+    if held := effect.held_out:
+        table.add_row("held out", "", *map(str, (held.right, held.wrong, held.quoted)))
+    click.echo(f"Marks: {effect.right} right, {effect.wrong} wrong; {effect.counted} of them move the gate.")
+    if effect.counted:
+        Console(highlight=False, markup=False).print(table)
+    if effect.gate:
+        click.echo(one_line(effect.gate))
+    click.echo(f"The gate is fitted after {counted(effect.until_refit, 'more mark')}.", err=True)
 
 
 @command.command(epilog="Example: local-rag eval contexts my-eval")

@@ -30,7 +30,9 @@ COMMANDS = {
     "eval": "Measure retrieval on questions whose passages are known.",
     "extract": "Ask every document the same questions, and write the answers as a table.",
     "find": "Count or list the documents that contain words, or that are about something.",
+    "gaps": "List the questions that the documents did not answer, grouped by meaning.",
     "index": "Index folders and files; run it again after they change.",
+    "mark": "Say that an answer was right or wrong.",
     "mcp": "Serve the library to editors, assistants and other MCP hosts.",
     "models": "List, pull and verify the models.",
     "people": "Choose who may use a served library, and what each person can see.",
@@ -50,6 +52,7 @@ _SHARED = {
     **dict.fromkeys(("clean", "remove", "repair", "roots"), "upkeep"),
     **dict.fromkeys(("documents", "status"), "overview"),
     **dict.fromkeys(("find", "search"), "search"),
+    **dict.fromkeys(("gaps", "mark"), "feedback"),
     **dict.fromkeys(("query", "tables"), "tables"),
     **dict.fromkeys(("mcp", "people", "serve"), "serve"),
 }

@@ -146,10 +146,16 @@ def current_parts() -> "Parts":
 
 
 def open_library(folder: Path, **settings: Any) -> "Library":
-    """Open a library with the settings that flags give; the import is slow and not needed if a server answers."""
+    """Open a library with the settings that flags give; the import is slow and not needed if a server answers.
+
+    What marks have done to its gate since the last command is said on stderr.
+    """
     from local_rag.library import Library
 
-    return Library(folder, parts=current_parts(), **settings)
+    opened = Library(folder, parts=current_parts(), **settings)
+    if notice := opened.gate_notice():
+        click.echo(one_line(notice), err=True)
+    return opened
 
 
 def say_what_is_missing(opened: "Library") -> None:

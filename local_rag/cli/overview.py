@@ -56,8 +56,7 @@ def _as_text(status: Status) -> str:
         f"Models: {', '.join(f'{role} {name}' for role, name in status.models.items())}",
         f"Indexes: {', '.join(generations) or 'none'}",
     ]
-    if status.answered_from is not None:
-        lines.append(f"Answers: given if they are right with a probability of {status.answered_from:.2f} or more")
+    lines += _answers(status)
     if status.contexts_gain:
         lines.append(gain_as_text(status.contexts_gain))
     if status.cached["cached_vectors"] > _MANY_UNUSED * (status.chunks + status.documents):
@@ -85,6 +84,16 @@ def _as_text(status: Status) -> str:
     if not status.stale:
         lines.append("Everything else is indexed." if status.unreadable else "Up to date.")
     return printable("\n".join(lines))
+
+
+def _answers(status: Status) -> list[str]:
+    """Return which answers are given, and what marks have made of that."""
+    lines = list[str]()
+    if status.answered_from is not None:
+        lines.append(f"Answers: given if they are right with a probability of {status.answered_from:.2f} or more")
+    if marks := status.marks:
+        lines.append(f"Marks: {marks['right']} right, {marks['wrong']} wrong. {marks['gate'] or ''}".rstrip())
+    return lines
 
 
 def _fingerprint(fingerprint: Mapping[str, Any]) -> list[str]:

@@ -82,7 +82,7 @@ def search(
     else:
         with open_library(library, **settings) as opened:
             most = top or opened.settings.all_candidates
-            how = {"rerank": options.rerank, "filters": options.filters, "every": every, "min_score": min_score}
+            how = dict[str, Any](rerank=options.rerank, filters=options.filters, every=every, min_score=min_score)
             found = opened.trace(question, top=most, **how)
             passages, corrections = found.passages, found.corrections
             reranks, profile = opened.reranks, opened.settings.profile

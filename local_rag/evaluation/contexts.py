@@ -110,7 +110,7 @@ def _ask(
     ranker, rows = Ranker(*chunks), []
     for number, question in enumerate(questions):
         progress(Progress("ask", number, len(questions)))
-        trace = library.trace(question.text, top=POOL, rerank=library.reranks, earlier=question.earlier)
+        trace = library.trace(question.text, top=POOL, marked=False, rerank=library.reranks, earlier=question.earlier)
         golden, ranks = ranker.ranks(question, trace.rankings)
         rows.append({"question": question.text, "golden": golden, "ranks": ranks})
     progress(Progress("ask", len(questions), len(questions)))

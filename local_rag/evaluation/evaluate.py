@@ -81,7 +81,7 @@ def evaluate(
     rows: list[dict[str, Any]] = []
     for number, question in enumerate(questions):
         progress(Progress("ask", number, len(questions)))
-        trace = library.trace(question.text, top=POOL, rerank=rerank, earlier=question.earlier)
+        trace = library.trace(question.text, top=POOL, marked=False, rerank=rerank, earlier=question.earlier)
         golden, ranks = ranker.ranks(question, trace.rankings)
         rows.append({"question": question.text, "golden": golden, "ranks": ranks, "seconds": trace.seconds})
     progress(Progress("ask", len(questions), len(questions)))

@@ -131,6 +131,16 @@ class StatusArguments(Arguments):
     """What `status` takes: nothing."""
 
 
+class GapsArguments(Arguments):
+    """What `gaps` takes."""
+
+    start: int = Field(default=0, ge=0, le=1000, description="`next` of the call before.")
+
+
+class MarksArguments(Arguments):
+    """What `marks` takes: nothing."""
+
+
 class AskArguments(FilteredArguments):
     """What `ask` takes."""
 
@@ -264,6 +274,51 @@ class BriefResults(BaseModel):
     documents: list[str]
     lines: list[BriefLine]
     left_out: int = 0
+
+
+class MissedQuestion(BaseModel):
+    """A question that was refused, or whose answer was marked as wrong."""
+
+    question: str
+    asked: str
+    outcome: Literal["refused", "wrong"]
+    times: int
+
+
+class MissingGroup(BaseModel):
+    """Questions that ask for much the same, the document that came closest, and what would answer them."""
+
+    questions: list[MissedQuestion]
+    closest: str | None
+    would_answer: str
+
+
+class GapsResults(BaseModel):
+    """What `gaps` gives, newest first."""
+
+    gaps: list[MissingGroup]
+    next: int | None = None
+
+
+class DecidedAnswers(BaseModel):
+    """What a gate decides of the marked answers."""
+
+    right: int
+    wrong: int
+    quoted: int
+
+
+class MarksResults(BaseModel):
+    """What `marks` gives: what people say of answers, and what the gate, the least probability of an answer, is now."""
+
+    right: int
+    wrong: int
+    until_refit: int
+    shipped_from: float
+    answer_from: float
+    shipped: DecidedAnswers
+    now: DecidedAnswers
+    gate: str | None
 
 
 class ExtractedCell(BaseModel):
@@ -436,6 +491,19 @@ SHAPES: Mapping[str, Shape] = {
         "Say what the library holds, which models it uses, and what is out of date.",
         StatusArguments,
         LibraryStatus,
+    ),
+    "gaps": Shape(
+        "What is missing",
+        "List the questions that the documents did not answer, or that people marked as answered wrongly, in groups "
+        "that ask for much the same, newest first. While `next` is not null, call again with it as `start`.",
+        GapsArguments,
+        GapsResults,
+    ),
+    "marks": Shape(
+        "What people say of answers",
+        "Say how many answers were marked as right and wrong, and what that has changed.",
+        MarksArguments,
+        MarksResults,
     ),
     "ask": Shape(
         "Ask the documents",

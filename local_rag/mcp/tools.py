@@ -4,6 +4,7 @@ import asyncio
 import base64
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from local_rag.errors import MissingError, ModelError, QuestionError
 from local_rag.extraction.columns import parse_columns
 from local_rag.extraction.extraction import Row, Table
 from local_rag.extraction.saved_tables import SavedTable
+from local_rag.feedback.gaps import closest_of
 from local_rag.mcp import shapes
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_list, fit_passages, fit_text
 from local_rag.records import Passage
@@ -148,6 +150,47 @@ def brief(library: View, asked: shapes.BriefArguments) -> shapes.BriefResults:
     ]
     documents = [one_line(path) for path in found.documents[:_MOST_FOLDERS]]
     return fit_list(shapes.BriefResults(documents=documents, lines=lines), "lines")
+
+
+async def gaps(service: Service, asked: shapes.GapsArguments, caller: Caller) -> shapes.GapsResults:
+    """List what is missing, from a number on."""
+    found = (await service.gaps(caller).outcome())[asked.start :]
+    groups = [
+        shapes.MissingGroup(
+            questions=[
+                shapes.MissedQuestion(
+                    question=_short(one.question), asked=one.asked, outcome=one.outcome, times=one.times
+                )
+                for one in gap.questions[:_MOST_STALE]
+            ],
+            closest=one_line(closest_of(gap, str)) or None,
+            would_answer=_short(gap.would_answer),
+        )
+        for gap in found[:_PAGE]
+    ]
+    for shown in range(len(groups), -1, -1):
+        following = asked.start + shown if shown < len(found) else None
+        whole = shapes.GapsResults(gaps=groups[:shown], next=following)
+        if shown <= 1 or cost(whole) <= MAX_SEARCH:
+            break
+    return whole
+
+
+def marks(library: View, _asked: shapes.MarksArguments) -> shapes.MarksResults:
+    """Return what marks come to."""
+    effect = library.marks()
+    decided = {
+        name: shapes.DecidedAnswers(**asdict(one)) for name, one in (("shipped", effect.shipped), ("now", effect.now))
+    }
+    return shapes.MarksResults(
+        right=effect.right,
+        wrong=effect.wrong,
+        until_refit=effect.until_refit,
+        shipped_from=effect.shipped_from,
+        answer_from=effect.answer_from,
+        gate=effect.gate,
+        **decided,
+    )
 
 
 def _place(place: Place) -> shapes.QuotedPlace:
@@ -334,6 +377,8 @@ HANDLERS: Mapping[str, Handler] = {
     "fetch": _reading(fetch),
     "list_documents": _reading(list_documents),
     "status": status,
+    "gaps": gaps,
+    "marks": _reading(marks),
     "ask": ask,
     "extract": extract,
 }

@@ -92,6 +92,7 @@ class _CachedAsk:
             if kept := self._cache.get(key):
                 job.tell(PassagesFound(kept.passages))
                 on_text(Written(kept.text))
+                library.record_again(question, kept, follows=bool(earlier))
                 self.answer, self.again = kept, True
                 return kept
 

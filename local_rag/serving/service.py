@@ -2,6 +2,7 @@
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -10,10 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from local_rag.asking import Person
+from local_rag.asking import Mark, Person
 from local_rag.display import one_line
 from local_rag.errors import LocalRagError
 from local_rag.extraction.saved_tables import SavedTable
+from local_rag.feedback.gaps import Gap
+from local_rag.feedback.marks import Marked
 from local_rag.files import AUDIT_FILE, DEFAULT_FOLDER
 from local_rag.library import Library
 from local_rag.records import Answer, Correction, Found, Passage
@@ -68,7 +71,7 @@ class Service:
 
     def library_for(self, person: Person) -> View:
         """Return the library as a person may see it."""
-        return self.worker.library.seen_by(person.limits)
+        return self.worker.library.seen_by(person.limits, person)
 
     @property
     def loading(self) -> bool:
@@ -96,13 +99,21 @@ class Service:
         """Write who adds, changes, invites or removes a person into the audit log if the setting asks for it."""
         self._audit(self.worker.current_library(), caller, change=change, name=name)
 
+    def mark(self, question: str, mark: Mark | None, caller: Caller, *, chunk_id: int | None = None) -> Marked:
+        """Mark the answer to a question, or take the mark back; what becomes of the gate is a line on stderr."""
+        self._audit(self.worker.current_library(), caller, mark=mark, question=question)
+        marked = self.library_for(caller.person).mark(question, mark, chunk_id=chunk_id)
+        if marked.gate:
+            print(one_line(f"{self.name}: {marked.gate}"), file=sys.stderr, flush=True)
+        return marked
+
     def search(self, request: SearchRequest, caller: Caller) -> Job[Trace]:
         """Queue a search."""
 
         def work(library: Library, job: Job[Trace]) -> Trace:
             self._audit(library, caller, question=request.question)
             usual = library.settings.all_candidates if request.every else library.settings.passages
-            return library.seen_by(caller.person.limits).trace(
+            return library.seen_by(caller.person.limits, caller.person).trace(
                 request.question,
                 top=min(request.top or usual, MAX_TOP),
                 rerank=request.options.rerank,
@@ -124,6 +135,11 @@ class Service:
 
         return self._submit(work, caller, "find")
 
+    def gaps(self, caller: Caller) -> Job[list[Gap]]:
+        """Queue the grouping of the questions that were not answered, which takes the embedder."""
+        person = caller.person
+        return self._submit(lambda library, _job: library.seen_by(person.limits, person).gaps(), caller, "gaps")
+
     def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
         """Queue a question."""
         person = caller.person
@@ -132,7 +148,8 @@ class Service:
 
         def work(library: Library, job: Job[ServedAnswer]) -> ServedAnswer:
             self._audit(library, caller, question=request.question)
-            return answer(library.seen_by(person.limits), job, request, partial(self.history, person.id), cached=cached)
+            seen = library.seen_by(person.limits, person)
+            return answer(seen, job, request, partial(self.history, person.id), cached=cached)
 
         return self._submit(work, caller, "ask", lambda job: self._forward_question(job, request))
 

@@ -21,6 +21,8 @@ HEADERS = {"accept": "application/json, text/event-stream", "content-type": "app
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 SECRET = "a-token-of-the-owner"
 
+OFFERED = ["search", "find", "diff", "brief", "fetch", "list_documents", "status", "gaps", "marks"]
+
 
 @pytest.fixture
 def client(folder: Path) -> Iterator[TestClient]:
@@ -44,7 +46,19 @@ def test_a_host_talks_to_the_server(folder: Path, era: str) -> None:
     with served.server(make_app(worker, hosts=allowed, interfaces=INTERFACES)) as address:
         served.wait_until(lambda: not worker.loading)
         tools, found, answer, wrong = anyio.run(run, address)
-    assert tools == ["search", "find", "diff", "brief", "fetch", "list_documents", "status", "ask", "extract"]
+    assert tools == [
+        "search",
+        "find",
+        "diff",
+        "brief",
+        "fetch",
+        "list_documents",
+        "status",
+        "gaps",
+        "marks",
+        "ask",
+        "extract",
+    ]
     assert found["dense"] == "ready"
     assert found["results"][0]["title"] == "Boat"
     assert answer["citations"][0]["location"].endswith("boat.txt:1")

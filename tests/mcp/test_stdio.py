@@ -59,7 +59,7 @@ def test_the_handshake_is_the_sdks(folder: Path) -> None:
         known = asked in versions.HANDSHAKE_PROTOCOL_VERSIONS
         assert shaken["result"]["protocolVersion"] == (asked if known else latest)
         assert "3 documents" in shaken["result"]["instructions"]
-        assert len(listed["result"]["tools"]) == 7
+        assert len(listed["result"]["tools"]) == 9
 
 
 def replies_of(folder: Path, lines: Sequence[Any], count: int) -> tuple[list[Any], str]:
@@ -174,7 +174,7 @@ def test_a_host_talks_to_the_command(folder: Path, era: str) -> None:
 
     version, tools, found = anyio.run(run)
     assert version == {"legacy": "2025-11-25", "auto": "2026-07-28"}[era]
-    assert tools == ["search", "find", "diff", "brief", "fetch", "list_documents", "status"]
+    assert tools == ["search", "find", "diff", "brief", "fetch", "list_documents", "status", "gaps", "marks"]
     assert found["results"][0]["title"] == "Boat"
 
 

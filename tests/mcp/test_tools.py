@@ -25,7 +25,8 @@ def test_the_tools_only_read_and_say_what_they_take_and_give(folder: Path, era: 
         return (await client.list_tools()).tools, client.instructions
 
     tools, instructions = talk(local_service(folder), work, era=era)
-    assert [tool.name for tool in tools] == ["search", "find", "diff", "brief", "fetch", "list_documents", "status"]
+    named = [tool.name for tool in tools]
+    assert named == ["search", "find", "diff", "brief", "fetch", "list_documents", "status", "gaps", "marks"]
     for tool in tools:
         assert tool.annotations.read_only_hint
         assert not tool.annotations.open_world_hint
@@ -40,6 +41,8 @@ def test_the_tools_only_read_and_say_what_they_take_and_give(folder: Path, era: 
         "fetch": {"id", "offset", "around"},
         "list_documents": {"in", "cursor"},
         "status": set(),
+        "gaps": {"start"},
+        "marks": set(),
     }
     assert "results" in tools[0].output_schema["properties"]
     assert len(instructions) <= 600

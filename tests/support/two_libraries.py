@@ -119,6 +119,7 @@ def requests(chance: random.Random, numbers: list[int]) -> Iterator[tuple[str, s
             ("GET", f"/library?q={chance.choice(('md', 'hidden', 'v', 'copy'))}&format=json", {}),
             ("POST", "/library/remove", {"data": {"document": str(number())}}),
             ("POST", "/rate", {"data": {"question": asked, "wrong": str(number() * 2**20 + chance.randrange(3))}}),
+            ("POST", "/rate", {"data": {"question": asked, "undo": "1"}}),
             ("POST", f"/people{chance.choice(('', '/preview'))}", {"data": {"name": "x", "in": "**"}}),
             ("POST", "/v1/chat/completions", {"json": {"messages": [{"role": "user", "content": asked}]}}),
             tool("search", query=words(), limit=chance.randrange(1, 20)),
@@ -127,6 +128,8 @@ def requests(chance: random.Random, numbers: list[int]) -> Iterator[tuple[str, s
             tool("fetch", id=f"passage-{number() * 2**20 + chance.randrange(3)}"),
             tool("list_documents"),
             tool("status"),
+            tool("gaps"),
+            tool("marks"),
             tool("ask", question=asked),
         ]
         yield chance.choice(requests)
@@ -146,7 +149,7 @@ FILTERS = (
 )
 PLAIN = (
     "/", "/library", "/library?format=json", "/library?from=3", "/library/progress", "/library/task", "/health",
-    "/metrics", "/history?format=json", "/questions",
+    "/metrics", "/history?format=json", "/questions", "/gaps", "/gaps?format=json",
     "/people", "/people?format=json", "/people/new", "/join/x",
     "/library?show=part", "/v1/models", "/library/add", "/healthz", "/inspect", "/nothing",
     "/search?q=", "/search?q=x&top=y", "/history/0123456789abcdef.md",

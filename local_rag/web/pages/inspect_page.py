@@ -15,7 +15,7 @@ from local_rag.retrieval.searcher import Trace
 from local_rag.serving.http import json_response
 from local_rag.serving.requests import SearchRequest
 from local_rag.view import View
-from local_rag.web.forms import Fields, local_address, parse_number, text_field
+from local_rag.web.forms import parse_number, text_field
 from local_rag.web.site import PageRequest
 from local_rag.web.views.answer_view import Card, cards
 
@@ -95,39 +95,23 @@ def _page(request: PageRequest, shown: Mapping[str, Any], **traced: Any) -> Resp
 
 
 async def keep(request: PageRequest) -> Response:
-    """Add a question and the passage that answers it to the library's own dataset, or to those answered wrongly."""
+    """Add a question and the passage that answers it to the library's own dataset, or mark its answer as wrong."""
     request.require("editor")
     fields = await request.fields()
-    kept = await _record(request, fields, "No passage was named; choose the one that answers the question.")
-    query = urlencode({"q": text_field(fields, "question"), "written": kept})
-    return request.done(f"/inspect?{query}", {"kept": kept})
-
-
-async def rate(request: PageRequest) -> Response:
-    """Keep whether an answer was right, as everybody who asks may say it."""
-    fields = await request.fields()
-    nothing = "Neither right nor wrong was chosen; press one of the buttons below the answer."
-    kept = await _record(request, fields, nothing)
-    return request.done(local_address(text_field(fields, "back")), {"kept": kept})
-
-
-async def _record(request: PageRequest, fields: Fields, nothing: str) -> str:
-    """Keep a question with a passage: as `right`, which answers it, or as `wrong`; return which."""
     is_wrong, question = "wrong" in fields, text_field(fields, "question")
     chunk = parse_number(str(fields.get("wrong" if is_wrong else "chunk", "")))
     require_question(question)
-    if chunk is None or not (chunk or is_wrong):
-        raise QuestionError(nothing)
-    record = request.library.record_wrong_answer if is_wrong else request.library.record_question
-    await request.aside(lambda: record(question, chunk))
-    return "wrong" if is_wrong else "right"
+    if not chunk:
+        raise QuestionError("No passage was named; choose the one that answers the question.")
+    if is_wrong:
+        await request.aside(lambda: request.service.mark(question, "wrong", request.caller, chunk_id=chunk))
+    else:
+        await request.aside(lambda: request.library.record_question(question, chunk))
+    kept = "wrong" if is_wrong else "right"
+    return request.done(f"/inspect?{urlencode({'q': question, 'written': kept})}", {"kept": kept})
 
 
-ROUTES = (
-    Route("/inspect", inspect),
-    Route("/inspect/question", keep, methods=["POST"]),
-    Route("/rate", rate, methods=["POST"]),
-)
+ROUTES = (Route("/inspect", inspect), Route("/inspect/question", keep, methods=["POST"]))
 
 
 def is_shown(row: Row, view: str, kept: int) -> bool:

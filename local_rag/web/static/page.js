@@ -327,6 +327,17 @@ function watchCopies() {
   });
 }
 
+// A form that takes a mark back.
+function undoOf(form) {
+  const undo = form.cloneNode(false), button = document.createElement("button");
+  undo.setAttribute("aria-label", "Take the mark back");
+  undo.append(...[...form.querySelectorAll("input")].map((one) => one.cloneNode()), button);
+  button.name = "undo";
+  button.value = "1";
+  button.textContent = "Undo";
+  return undo;
+}
+
 // What is said of an answer is kept without leaving the page.
 function watchRatings() {
   document.addEventListener("submit", async (event) => {
@@ -339,8 +350,11 @@ function watchRatings() {
     said.tabIndex = -1;
     const response = await fetch(form.action, { method: "POST", body: fields, headers: { Accept: "application/json" } })
       .catch(() => null);
-    said.textContent = !response ? "The server has gone." : !response.ok ? (await response.json()).error
-      : pressed.name === "wrong" ? "Kept as a question to look at, under Inspect." : "Kept as an evaluation question.";
+    const told = response && await response.json();
+    const what = { wrong: "Marked as wrong, and kept as a question to look at.", chunk: "Marked as right, and kept for evaluation." };
+    said.textContent = !response ? "The server has gone." : !response.ok ? told.error
+      : `${what[pressed.name] || "No longer marked."} ${told.gate || ""}`;
+    if (response && response.ok && pressed.name !== "undo") said.append(undoOf(form));
     form.replaceWith(said);
     said.focus();
   });

@@ -1,0 +1,88 @@
+"""What people say of answers, and what is missing: `local-rag mark` and `local-rag gaps`."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from local_rag.asking import Mark
+from local_rag.cli.options import Command, json_option, library_options, open_library
+from local_rag.display import counted, display_path, one_line, printable, printable_json
+from local_rag.errors import LocalRagError
+from local_rag.feedback.gaps import gap_as_dict
+from local_rag.feedback.gaps_output import gaps_as_csv, gaps_as_lines, gaps_as_markdown
+from local_rag.files import write_whole
+from local_rag.serving.answer_markdown import escaped
+
+_MARKS: tuple[Mark, ...] = ("right", "wrong")
+
+
+@click.command(cls=Command, epilog="Example: local-rag mark wrong")
+@click.argument("verdict", required=False, metavar="[right|wrong]")
+@click.argument("question", required=False)
+@library_options
+@click.option("--undo", is_flag=True, help="Take back the mark of QUESTION, or the last one.")
+@json_option
+def mark(verdict: str | None, question: str | None, library: Path, undo: bool, as_json: bool, **settings: Any) -> None:
+    """Say that the last answer was right or wrong, or the last one to QUESTION.
+
+    After 20 new marks, local-rag checks whether another least probability of an answer would do better on marks that it
+    was not chosen by, and if so gives answers from that one on. It says so on stderr. `local-rag eval marks` shows it.
+    """
+    if undo:
+        if question is not None:
+            raise click.UsageError("Give --undo the question alone.")
+        said, question = None, verdict
+    else:
+        said = next((one for one in _MARKS if one == verdict), None)
+        if said is None:
+            raise click.UsageError('Say right or wrong, as in `local-rag mark wrong "QUESTION"`.')
+    with open_library(library, **settings) as opened:
+        marked = opened.mark(question, said)
+        opened.gate_notice()  # it is told below
+    if as_json:
+        click.echo(printable_json(marked))
+    else:
+        what = f"Marked as {marked.mark}" if marked.mark else "No longer marked"
+        click.echo(one_line(f"{what}: {marked.question}"))
+        if marked.gate is None:
+            click.echo(f"The gate is fitted after {counted(marked.until_refit, 'more mark')}.", err=True)
+    if marked.gate is not None:
+        click.echo(one_line(marked.gate), err=True)
+
+
+@click.command(cls=Command, epilog="Example: local-rag gaps --output gaps.md")
+@library_options
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write them to a file, .md or .csv.",
+)
+@json_option
+def gaps(library: Path, output: Path | None, as_json: bool, **settings: Any) -> None:
+    """List what is missing: the questions that were refused or marked as wrong, grouped by meaning, newest first.
+
+    Each group says which document came closest, and what a document would have to say.
+    """
+    if output and output.suffix.lower() not in {".md", ".csv"}:
+        raise click.UsageError(f"{output} ends neither in .md nor in .csv.")
+    if output and (output.is_dir() or not os.access(output.parent, os.W_OK)):
+        raise LocalRagError(f"{output} cannot be written; name a file in an existing folder that you can write to.")
+    with open_library(library, **settings) as opened:
+        found = opened.gaps()
+        is_kept = opened.settings.retention.conversations
+    if output:
+        text = gaps_as_csv(found) if output.suffix.lower() == ".csv" else gaps_as_markdown(found, escaped)
+        write_whole(output, text)
+        click.echo(f"{counted(len(found), 'group').capitalize()} in {one_line(display_path(output))}.", err=True)
+    if as_json:
+        click.echo(printable_json({"gaps": [gap_as_dict(one, display_path) for one in found]}))
+    elif not output:
+        for line in gaps_as_lines(found):
+            click.echo(printable(line))
+    if not found and not is_kept:
+        click.echo("The setting history is off, so no question is kept.", err=True)
+    elif not found:
+        click.echo("Nothing was refused or marked as wrong.", err=True)

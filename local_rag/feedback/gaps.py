@@ -1,0 +1,143 @@
+"""What is missing: the questions that the documents did not answer, in groups that ask for much the same."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from local_rag.asking import AskedQuestion
+from local_rag.text.expected_answers import asks_for
+from local_rag.text.tokens import keyword_tokens
+from local_rag.text.words import words_of
+
+MOST_QUESTIONS = 500  # that are grouped; of more, the newest
+_ALIKE = 0.7  # cosine of a question to the mean of a group
+_MOST_WORDS = 12  # of a question that are looked up
+_WANTED = {"number": "a number or an amount", "date": "a date or a time", "name": "the name of somebody"}
+
+Embed = Callable[[Sequence[str]], np.ndarray | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """A question that was `refused`, or whose answer was marked as `wrong`, `times` over, last at this local time."""
+
+    question: str
+    asked: str
+    outcome: Literal["refused", "wrong"]
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Questions that ask for much the same, newest first, and what would answer them.
+
+    `closest` is the path of the document that came closest to the newest one, empty if none did or it is gone, and
+    `lines` which lines of it, as `:12-15`. `wanted` are the kinds of values that are asked for, and `unknown` the words
+    that no document has.
+    """
+
+    questions: tuple[Unanswered, ...]
+    closest: str
+    lines: str
+    wanted: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def times(self) -> int:
+        """Return how often they were asked."""
+        return sum(one.times for one in self.questions)
+
+    @property
+    def would_answer(self) -> str:
+        """Return in words what a document would have to say."""
+        said = f"A document that says {' and '.join(self.wanted)}." if self.wanted else ""
+        unknown = f"No document has {_listed(self.unknown)}." if self.unknown else ""
+        neither = "The documents have these words, but no passage that answers." if not unknown else ""
+        return " ".join(filter(None, (said, unknown, neither)))
+
+
+def find_gaps(
+    asked: Sequence[tuple[AskedQuestion, int]],
+    embed: Embed,
+    is_known: Callable[[str], bool],
+    paths: Collection[str],
+) -> list[Gap]:
+    """Return the gaps that questions show, newest first; each question comes with how often it was asked.
+
+    Without vectors, only questions with the same words form a group. `is_known` says whether a document has a word, and
+    `paths` are those of the documents.
+    """
+    asked = asked[:MOST_QUESTIONS]
+    texts = [one.question for one, _ in asked]
+    vectors = embed(texts) if texts else None
+    return [_gap([asked[number] for number in group], is_known, paths) for group in _groups(texts, vectors)]
+
+
+def _groups(texts: Sequence[str], vectors: np.ndarray | None) -> list[list[int]]:
+    """Put each text, in their order, into the group whose mean is nearest, if it is near and shares a word with it."""
+    groups, sums, words = list[list[int]](), list[np.ndarray](), list[set[str]]()
+    for number, text in enumerate(texts):
+        own = set(keyword_tokens(text))
+        near = dict[int, float]()
+        for group, known in enumerate(words):
+            if vectors is None:
+                near[group] = float(bool(own) and own == set(keyword_tokens(texts[groups[group][0]])))
+            elif own & known:
+                near[group] = float(vectors[number] @ sums[group] / max(float(np.linalg.norm(sums[group])), 1e-9))
+        best = max(near, key=near.__getitem__, default=-1)
+        if best >= 0 and near[best] >= _ALIKE:
+            groups[best].append(number)
+            words[best] |= own
+            if vectors is not None:
+                sums[best] = sums[best] + vectors[number]
+        else:
+            groups.append([number])
+            words.append(own)
+            sums.append(np.zeros(0) if vectors is None else vectors[number].astype(np.float64))
+    return groups
+
+
+def _gap(group: Sequence[tuple[AskedQuestion, int]], is_known: Callable[[str], bool], paths: Collection[str]) -> Gap:
+    questions = tuple(
+        Unanswered(one.question, one.asked, "wrong" if one.mark == "wrong" else "refused", times)
+        for one, times in group
+    )
+    kinds = dict.fromkeys(filter(None, (asks_for(one.question) for one in questions)))
+    unknown = dict[str, str]()
+    for one in questions:
+        for word in words_of(one.question)[:_MOST_WORDS]:
+            if keyword_tokens(word) and word.casefold() not in unknown and not is_known(word):
+                unknown[word.casefold()] = word
+    closest = next((place for one, _ in group for place in one.places if place.path in paths), None)
+    wanted = tuple(_WANTED[kind] for kind in kinds)
+    place = (closest.path, closest.lines) if closest else ("", "")
+    return Gap(questions, *place, wanted, tuple(unknown.values())[:_MOST_WORDS])
+
+
+def _listed(words: Sequence[str]) -> str:
+    quoted = [f"\u201c{word}\u201d" for word in words]
+    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} or {quoted[-1]}"
+
+
+def closest_of(gap: Gap, name: Callable[[str], str]) -> str:
+    """Return where the closest document is, in the words of a program that names places; empty if there is none."""
+    return f"{name(gap.closest)}{gap.lines.partition('-')[0]}" if gap.closest else ""
+
+
+def gap_as_dict(gap: Gap, name: Callable[[str], str]) -> Mapping[str, object]:
+    """Return a gap as a dictionary for JSON."""
+    return {
+        "question": gap.questions[0].question,
+        "newest": gap.questions[0].asked,
+        "times": gap.times,
+        "questions": [
+            {"question": one.question, "asked": one.asked, "outcome": one.outcome, "times": one.times}
+            for one in gap.questions
+        ],
+        "closest": closest_of(gap, name) or None,
+        "wanted": list(gap.wanted),
+        "unknown": list(gap.unknown),
+        "would_answer": gap.would_answer,
+    }

@@ -1,0 +1,205 @@
+"""What was asked of a library, as somebody may know it: whether the answers were right, and what is missing."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from local_rag.answering.answerer import Answerer
+from local_rag.answering.probability import prompt_recipe, valid
+from local_rag.asking import Mark, ReadPlace
+from local_rag.catalogue.library_status import Status
+from local_rag.errors import LocalRagError, MissingError, ModelError
+from local_rag.feedback.gaps import Gap, find_gaps
+from local_rag.feedback.marks import GateBase, Marked, Marks, MarksEffect, lifted
+from local_rag.holdings import Holdings
+from local_rag.index.protocol import Index
+from local_rag.keys import key_of
+from local_rag.models.choice import calibration_of, find, identity_of
+from local_rag.records import Answer
+from local_rag.retrieval.live_searcher import OpenSearcher, live_index, require_sound
+from local_rag.retrieval.question import Question
+from local_rag.retrieval.searcher import Trace
+from local_rag.store.asked_questions import AskedQuestions, Asker, lines_of, same_question
+from local_rag.store.connect import remembered
+from local_rag.store.database import Store
+from local_rag.store.published import require_own
+from local_rag.store.recorded_questions import add_question, add_wrong_answer, forget_marked
+from local_rag.store.seen import Seen
+from local_rag.text.tokens import question_terms
+
+_LIFTED_FROM = 60  # passages among which those of marked answers are looked for
+
+
+@dataclass(slots=True)
+class Marking:
+    """Put the passages of a search in order by what was said of answers to the same question.
+
+    `words` are those of the question. Whether it is a follow-up, only the search tells; none is the same question as
+    another one.
+    """
+
+    question: str = ""
+    words: str = ""
+    places: Sequence[tuple[ReadPlace, Mark]] = ()
+
+    def __call__(self, search: Callable[..., Trace], question: Question, *, top: int, **how: Any) -> Trace:
+        """Search with a function, and put what it finds for the question, and not for a part of it, in order."""
+        if question.text != self.question:
+            return search(question, top=top, **how)
+        trace = search(question, top=max(top, _LIFTED_FROM) if self.places else top, **how)
+        if trace.follows:
+            self.words = ""
+        if not self.places:
+            return trace
+        found = trace.passages[:top] if trace.follows else lifted(trace.passages, self.places, top)
+        return replace(trace, passages=found)
+
+
+UNMARKED = Marking()
+
+
+class Judged(Holdings):
+    """What is known of the questions that were asked of a library, as somebody with limits may know it."""
+
+    def mark(self, question: str | None, mark: Mark | None, *, chunk_id: int | None = None) -> Marked:
+        """Mark the last answer to a question as right or wrong, or with None take its mark back.
+
+        Without a question, the last answer is meant, or the last mark. Marks refit the gate, become questions of
+        evaluations, and lift or lower passages of the same question. Raise MissingError if there is no such answer;
+        with `chunk_id`, the passage that it stood on or 0 for none, the mark is kept all the same.
+        """
+        self._require_retention()
+        asked, passage = self._asked, self.passage(chunk_id) if chunk_id else None
+        try:
+            meant = asked.find(question, marked=mark is None)
+        except MissingError:
+            if mark is None or question is None or chunk_id is None:
+                raise
+            meant = asked.mark_other(question, mark, passage)
+        place = next((one for one in meant.places if one.is_cited), None)
+        at = (f"{passage.path}{lines_of(passage)}", passage.sha256) if passage else ("", "")
+        if not passage and place:
+            at = f"{place.path}{place.lines}", place.sha256
+        marked = self._marks.mark(meant, mark)
+        if mark == "wrong":
+            add_wrong_answer(self.folder, meant.question, *at, marked=True)
+        elif mark == "right" and at[0]:
+            add_question(self.folder, meant.question, *at, marked=True)
+        else:
+            forget_marked(self.folder, meant.question)
+        return marked
+
+    def marks(self) -> MarksEffect:
+        """Return what the marks of those who may see the same come to: what they changed, and what that gains."""
+        return self._marks.effect()
+
+    def status(self) -> Status:
+        """Return what the library contains, how it was built, what is stale and why, and what marks come to."""
+        found = super().status()
+        with suppress(LocalRagError):
+            effect = self.marks()
+            if effect.right or effect.wrong:
+                answered_from = found.answered_from
+                if answered_from is not None or effect.answer_from != effect.shipped_from:
+                    answered_from = effect.answer_from
+                return replace(found, answered_from=answered_from, marks=asdict(effect))
+        return found
+
+    def ship_gate(self) -> str:
+        """Give answers as shipped again, whatever the marks say, until there are enough new ones."""
+        self._require_retention()
+        return self._marks.ship().sentence
+
+    def gate_notice(self) -> str:
+        """Return what marks have done to the gate since that was last told; nothing if it cannot be known."""
+        with suppress(LocalRagError):
+            return self._marks.take_notice() if self._asked.has_gates() else ""
+        return ""
+
+    def gaps(self) -> list[Gap]:
+        """Return the questions that were refused or marked as answered wrongly, in groups, newest first.
+
+        An owner is told those of everybody who may see as much or less, without names; others only their own. With the
+        embedder they are grouped by meaning, without it by their words.
+        """
+        found = self._asked.open_questions()
+        if not found:
+            return []
+        paths = self.contents().documents
+        with self._shared.one_at_a_time, self._reading() as (store, seen):
+            index = self._index_of(store, seen)
+
+            def is_known(word: str) -> bool:
+                terms = question_terms(word)
+                return not terms or bool(index.keywords(terms, 1, documents=True))
+
+            return find_gaps(found, self._embed, is_known, paths)
+
+    def _embed(self, texts: Sequence[str]) -> np.ndarray | None:
+        """Return the vectors of questions, None if the embedder is missing."""
+        with suppress(ModelError):
+            return self._open_searcher().searcher.embed(texts)
+        return None
+
+    @property
+    def _asked(self) -> AskedQuestions:
+        return AskedQuestions(self.folder, Asker.of(self._person, self._limits))
+
+    @property
+    def _marks(self) -> Marks:
+        return Marks(self._asked, self._gate_base)
+
+    def _marking(self, question: str, *, marked: bool) -> Marking:
+        """Return what puts the passages for a question in order, and notes whether it is a follow-up."""
+        words = same_question(question)
+        return Marking(question, words, self._asked.marked_places(words) if marked else ())
+
+    def _asked_epoch(self) -> int:
+        return self._asked.epoch() if self.settings.retention.conversations else 0
+
+    def record_again(self, question: str, answer: Answer, *, follows: bool) -> None:
+        """Record that an answer was given again; with earlier turns it may be that to a follow-up."""
+        words = "" if follows else same_question(question)
+        self._record(answer, Marking(question, words), self._asked_epoch())
+
+    def _record(self, answer: Answer, marking: Marking, epoch: int) -> None:
+        """Record an answer, unless nothing may be kept."""
+        if self.settings.retention.conversations and self._has_store:
+            base = self._shared.gate_base
+            recipe = base.recipe if base else ""
+            self._asked.add(answer, words=marking.words, recipe=recipe, epoch=epoch)
+
+    def _gate_base(self) -> GateBase:
+        """Return the gate as it is without marks."""
+        shared = self._shared
+        if shared.gate_base is None:
+            model, reader = find(self.settings, "answer"), identity_of(self.settings, "rerank")
+            calibration = calibration_of(model, remembered(self.folder, shared.generations))
+            recipe = key_of(model.identity, prompt_recipe(reader, model.form))
+            shared.gate_base = GateBase(valid(calibration, reader, model.form), model.form, recipe)
+        return shared.gate_base
+
+    def _open_answerer(self) -> Answerer:
+        """Return what answers, with the answer model, which is loaded when it is needed, and the present gate."""
+        shared, base = self._shared, self._gate_base()
+        if shared.answerer is None:
+            close_from = find(self.settings, "embed").close_from
+            shared.answerer = Answerer(shared.answer_model.open, form=base.form, close_from=close_from)
+        shared.answerer.calibration = self._marks.gated(base)
+        return shared.answerer
+
+    def _open_searcher(self) -> OpenSearcher:
+        """Open the live index, or the part of it that is seen, unless it is open already."""
+        return self._shared.searcher.open(self.settings, self._shared.given, self._limits)
+
+    def _index_of(self, store: Store, seen: Seen | None) -> Index:
+        """Return the live index of an open store, open, or the part of it that is seen."""
+        index = live_index(self._shared.indexes, self.settings, self.folder)
+        require_sound(index)
+        require_own(index.passages() or store, index)
+        index = index.showing(seen.told) if seen else index
+        index.open()
+        return index
