@@ -1,4 +1,4 @@
-"""What was asked of a library, as somebody may know it: whether the answers were right, and what is missing."""
+"""What was asked of a library: whether the answers were right, and what is missing."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress

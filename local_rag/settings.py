@@ -188,8 +188,8 @@ class Settings(BaseSettings):
     )
     history: bool = Field(
         default=True,
-        description="`chat` and the web page keep conversations until you delete them; if off, nothing that is asked "
-        "or quoted is written to any file except the audit log",
+        description="`chat` and the web page keep conversations, and every question is recorded, until you delete "
+        "them; if off, nothing that is asked or quoted is written to any file except the audit log",
     )
     usage_counts: bool = Field(
         default=True, description="`status` counts the questions of the last 30 days without storing their text"

@@ -243,7 +243,7 @@ def marks(library: Path, shipped: bool, as_json: bool, **settings: Any) -> None:
         table.add_row(name, f"{answer_from:.2f}", *map(str, (decided.right, decided.wrong, decided.quoted)))
     if held := effect.held_out:
         table.add_row("held out", "", *map(str, (held.right, held.wrong, held.quoted)))
-    click.echo(f"Marks: {effect.right} right, {effect.wrong} wrong; {effect.counted} of them move the gate.")
+    click.echo(f"Marks: {effect.right} right, {effect.wrong} wrong, {effect.counted} of them for the gate.")
     if effect.counted:
         Console(highlight=False, markup=False).print(table)
     if effect.gate:

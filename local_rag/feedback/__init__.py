@@ -1,1 +1,1 @@
-"""Here are questions that were asked, and marks of their answers: fit the gate to them, and tell what is missing."""
+"""Here are questions and marks of their answers: fit the gate, and tell what is missing."""

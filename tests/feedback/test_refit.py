@@ -51,7 +51,8 @@ def test_what_the_gate_did_not_decide_does_not_move_it() -> None:
     by_code = replace(asked(2, 0.0, "right"), log_odds=None)
     assert judge([sure, by_code], BASE, TRAINED) == []
     ((_, judged),) = judge([asked(3, 0.0, "right")], BASE, TRAINED)
-    assert judged == (pytest.approx(0.5), True)
+    assert judged[0] == pytest.approx(0.5)
+    assert judged[1]
 
 
 def test_a_model_without_a_calibration_has_a_gate_of_its_own_yes() -> None:
