@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from local_rag.asking import AskedQuestion, Mark, ReadPlace
+from local_rag.errors import LibraryError
 from local_rag.feedback.gate import REFIT_AFTER, Decided, Gate, decide, judge, moved, plain_gate, refit
 from local_rag.keys import key_of
 from local_rag.model_records import AnswerForm, Calibration
@@ -124,8 +126,9 @@ class Marks:
     def gated(self, base: GateBase) -> Calibration | None:
         """Return the calibration with which answers are given; a gate that went with a mark is made anew."""
         gate = self._gate(base)
-        if gate is None and self._new(None) >= REFIT_AFTER:
-            gate = self._refit(None)
+        with suppress(LibraryError):  # a history that cannot be read or written keeps nobody from answering
+            if gate is None and self._new(None) >= REFIT_AFTER:
+                gate = self._refit(None)
         if gate is None or gate.answer_from == gate.base_from:
             return base.calibration
         return moved(base.known, gate.answer_from)
