@@ -8,7 +8,6 @@ import click
 from local_rag.asking import Filters
 from local_rag.cli.options import Command, filter_options, json_option, library_options, open_library
 from local_rag.display import cell_as_text, counted, display_path, lines_of_cells, one_line, printable_json, rows_as_csv
-from local_rag.store.relation_query import MAX_ROWS
 from local_rag.tables.relation_set import NamedRelation, relation_as_dict
 
 _MOST_SHOWN, _WIDTH = 200, 40  # rows in the terminal, and characters of a cell
@@ -68,7 +67,7 @@ def query(statement: str, library: Path, as_csv: bool, as_json: bool, **settings
         if len(result.rows) > _MOST_SHOWN:
             click.echo(f"{_MOST_SHOWN} of {len(result.rows):,} rows; --csv and --json give all.", err=True)
     if not result.is_complete:
-        click.echo(f"Only the first {MAX_ROWS:,} rows were read; add conditions or LIMIT.", err=True)
+        click.echo(f"Only the first {len(result.rows):,} rows were read; add conditions or LIMIT.", err=True)
 
 
 def _as_text(value: Any) -> str:

@@ -5,7 +5,7 @@ documents stays, the others have moved. What is left is paired by the words that
 """
 
 from bisect import bisect_left
-from collections import Counter, defaultdict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -21,6 +21,7 @@ _MOST_WORDS, _MOST_HOLDERS = 12, 40  # words, the rarest first, that name candid
 _MOST_COMPARED = 8  # of the candidates, those that are named most often
 _HELD = 0.75  # the share of the words of a statement that another one has taken over
 _ROUNDS = 3  # of pairing, each with the neighbours that the one before has found
+_MOST_NESTED = 30  # anchors within the ranges between anchors; documents of usual kinds have a few
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +63,16 @@ class _Aligning:
 
     def pair_same(self) -> None:
         """Pair the statements with the same words: in order first, then those that moved."""
-        waiting = [(0, len(self._before), 0, len(self._after))]
+        waiting = [(0, len(self._before), 0, len(self._after), 0)]
         while waiting:
-            first, last, start, end = waiting.pop()
+            first, last, start, end, depth = waiting.pop()
             chain = _chain(self._same_once(first, last, start, end))
             chain = [*self._grown(chain, first, last, start, end)]
             for one, other in chain:
                 self._pair(one, other)
             edges = [(first - 1, start - 1), *chain, (last, end)]
-            gaps = ((a + 1, b, c + 1, d) for (a, c), (b, d) in pairwise(edges))
-            if chain:
+            gaps = ((a + 1, b, c + 1, d, depth + 1) for (a, c), (b, d) in pairwise(edges))
+            if chain and depth < _MOST_NESTED:
                 waiting += [gap for gap in gaps if gap[0] < gap[1] and gap[2] < gap[3]]
         self._pair_moved()
 
@@ -104,14 +105,16 @@ class _Aligning:
         return self._before[one].words == self._after[other].words
 
     def _pair_moved(self) -> None:
-        left = defaultdict[tuple[str, ...], list[int]](list)
+        left = defaultdict[tuple[str, ...], OrderedDict[int, None]](OrderedDict)
         for other, statement in enumerate(self._after):
             if other not in self._back:
-                left[statement.words].append(other)
+                left[statement.words][other] = None
         for one, statement in enumerate(self._before):
             if one not in self._to and (places := left.get(statement.words)):
                 near = self._to.get(one - 1, -2) + 1
-                self._pair(one, places.pop(places.index(near) if near in places else 0))
+                other = near if near in places else next(iter(places))
+                del places[other]
+                self._pair(one, other)
 
     def pair_alike(self) -> None:
         """Pair what is left, the likest first."""
@@ -132,8 +135,8 @@ class _Aligning:
             rare = sorted((word for word in words if word in holders), key=lambda word: len(holders[word]))
             votes = Counter(other for word in rare[:_MOST_WORDS] for other in holders[word][:_MOST_HOLDERS])
             found = {other for other, _ in votes.most_common(_MOST_COMPARED)}
-            near = {self._to.get(one - 1, -2) + 1, self._to.get(one + 1, 0) - 1} - self._back.keys()
-            found |= {other for other in near if 0 <= other < len(self._after)}
+            near = self._to.get(one - 1, -2) + 1, self._to.get(one + 1, 0) - 1
+            found |= {other for other in near if 0 <= other < len(self._after) and other not in self._back}
             for other in found:
                 if (score := self._likeness(one, other)) is not None:
                     yield score, one, other

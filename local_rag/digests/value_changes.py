@@ -1,12 +1,13 @@
 """Find the values of a statement, and tell which of two statements differ: amounts, dates, numbers, names."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import zip_longest
 from typing import Literal
 
+from local_rag.digests.common_parts import Part, common_parts
 from local_rag.text.dates import find_dates, find_times
 from local_rag.text.facts import find_codes, normalize
 from local_rag.text.quantities import CURRENCIES, Quantity, find_numbers
@@ -73,14 +74,14 @@ def changed_values(before: str, after: str, ordinary: Collection[str]) -> list[C
     """
     first, second = find_values(before), find_values(after)
     gone, new = _without_common(first, second)
-    changed = list[ChangedValue]()
+    changed, rest = list[ChangedValue](), (list[Value](), list[Value]())
     for kind in VALUE_KINDS:
         own, other = ([one for one in values if one.kind == kind] for values in (gone, new))
-        for one, instead in zip(own, other, strict=False):
-            changed.append(ChangedValue(kind, one.text, instead.text))
-            gone.remove(one)
-            new.remove(instead)
-    for one, instead in zip_longest(gone, new):  # of another kind, or nothing, stands in its place
+        changed += [ChangedValue(kind, one.text, instead.text) for one, instead in zip(own, other, strict=False)]
+        rest[0].extend(own[len(other) :])
+        rest[1].extend(other[len(own) :])
+    left = (sorted(side, key=lambda one: one.start) for side in rest)
+    for one, instead in zip_longest(*left):  # of another kind, or nothing, stands in its place
         changed.append(ChangedValue((instead or one).kind, one.text if one else "", instead.text if instead else ""))
     return [*changed, *_changed_names((before, first), (after, second), ordinary)]
 
@@ -91,15 +92,22 @@ def _changed_names(
     """Yield the names that stand for each other where the words of two statements differ."""
     sides = [_named(*side) for side in (before, after)]
     own, other = ([word.casefold() for word, _ in side] for side in sides)
-    for tag, first, last, start, end in SequenceMatcher(None, own, other, autojunk=False).get_opcodes():
-        if tag == "equal":
-            continue
+    for first, last, start, end in _between(common_parts(own, other), len(own), len(other)):
         gone, new = sides[0][first:last], sides[1][start:end]
         proper = [all(is_name for _, is_name in side) for side in (gone, new)]
         unusual = any(word.casefold() not in ordinary for side in (gone, new) for word, is_name in side if is_name)
         if all(proper) if gone and new else unusual and all(proper):
             texts = (" ".join(word for word, _ in side) for side in (gone, new))
             yield ChangedValue("names", *texts)
+
+
+def _between(parts: Sequence[Part], own: int, other: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield what lies between the common parts of two sequences of these lengths, as the span of each."""
+    first = start = 0
+    for one, two, size in (*parts, (own, other, 0)):
+        if first < one or start < two:
+            yield first, one, start, two
+        first, start = one + size, two + size
 
 
 def _named(text: str, values: Sequence[Value]) -> list[tuple[str, bool]]:
@@ -111,12 +119,20 @@ def _named(text: str, values: Sequence[Value]) -> list[tuple[str, bool]]:
 def _without_common(first: Sequence[Value], second: Sequence[Value]) -> tuple[list[Value], list[Value]]:
     """Return the values of each side that the other lacks; the order tells which of several equal ones they are."""
     own, other = ([one.text.casefold() for one in side] for side in (first, second))
-    blocks = SequenceMatcher(None, own, other, False).get_matching_blocks()
-    same = [(one.a + step, one.b + step) for one in blocks for step in range(one.size)]
-    gone = [value for number, value in enumerate(first) if number not in {one for one, _ in same}]
-    new = [value for number, value in enumerate(second) if number not in {one for _, one in same}]
-    for value in [*gone]:  # in another order, or written in another way
-        if instead := next((one for one in new if (one.kind, one.key) == (value.kind, value.key)), None):
-            gone.remove(value)
-            new.remove(instead)
-    return gone, new
+    between = [*_between(common_parts(own, other), len(own), len(other))]
+    gone = [value for start, end, _, _ in between for value in first[start:end]]
+    new = [value for _, _, start, end in between for value in second[start:end]]
+    # In another order, or written in another way.
+    same = Counter((one.kind, one.key) for one in gone) & Counter((one.kind, one.key) for one in new)
+    return _without(gone, same), _without(new, same)
+
+
+def _without(values: Iterable[Value], same: Counter[tuple[ValueKind, Hashable]]) -> list[Value]:
+    """Return values without so many of each."""
+    left, kept = Counter(same), list[Value]()
+    for one in values:
+        if left[one.kind, one.key] > 0:
+            left[one.kind, one.key] -= 1
+        else:
+            kept.append(one)
+    return kept

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal
 
 from local_rag.asking import MAX_QUESTION
@@ -79,11 +80,11 @@ def parse_columns(given: Iterable["Column | Mapping[str, object] | str"]) -> tup
 
     Raise it too if there are none or too many, or two with one name.
     """
-    columns = tuple(one if isinstance(one, Column) else _column(one) for one in given)
+    columns = tuple(one if isinstance(one, Column) else _column(one) for one in islice(given, MOST_COLUMNS + 1))
     if not columns:
         raise QuestionError("There are no columns; give each a name, a question and a type.")
     if len(columns) > MOST_COLUMNS:
-        raise QuestionError(f"There are {len(columns)} columns; a table has at most {MOST_COLUMNS}, so divide it.")
+        raise QuestionError(f"There are too many columns; a table has at most {MOST_COLUMNS}, so divide it.")
     names = [fold(column.name) for column in columns]
     if twice := next((column.name for column in columns if names.count(fold(column.name)) > 1), None):
         raise QuestionError(f"Two columns are named {twice!r}; give each a name of its own.")

@@ -5,6 +5,7 @@ import base64
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -329,16 +330,25 @@ async def extract(service: Service, asked: shapes.ExtractArguments, caller: Call
     table = SavedTable("", "", parse_columns(asked.columns), filters, asked.newest)
     await service.extract(table, caller).outcome()
     library = service.library_for(caller.person)
-    found = await service.aside(lambda: library.extract(table.columns, filters=filters, newest=asked.newest, ask=False))
-    rows = [_extracted(found, row) for row in found.rows[asked.start :]]
-    for shown in range(len(rows), 0, -1):
-        following = asked.start + shown if shown < len(rows) else None
-        whole = shapes.ExtractResults(
-            rows=rows[:shown], documents=len(found.rows), missing=found.missing, next=following
-        )
-        if shown == 1 or cost(whole) <= MAX_SEARCH:
-            return whole
-    return shapes.ExtractResults(rows=[], documents=len(found.rows), missing=found.missing)
+
+    def stored() -> shapes.ExtractResults:
+        found = library.extract(table.columns, filters=filters, newest=asked.newest, ask=False)
+        return _extracted_from(found, asked.start)
+
+    return await service.aside(stored, client=caller.key)
+
+
+def _extracted_from(table: Table, start: int) -> shapes.ExtractResults:
+    """Return as many rows from a number on as fit, at least one if there is any."""
+    whole = shapes.ExtractResults(rows=[], documents=len(table.rows), missing=table.missing)
+    rows, used = list[shapes.ExtractedRow](), cost(whole)
+    for row in islice(table.rows, start, None):
+        extracted = _extracted(table, row)
+        used += cost(extracted) + 1
+        if rows and used > MAX_SEARCH:
+            return whole.model_copy(update={"rows": rows, "next": start + len(rows)})
+        rows.append(extracted)
+    return whole.model_copy(update={"rows": rows})
 
 
 def _extracted(table: Table, row: Row) -> shapes.ExtractedRow:
@@ -364,7 +374,7 @@ def _reading(read: Callable[[View, Any], BaseModel]) -> Handler:
     """Return a handler that only reads the library."""
 
     async def handle(service: Service, asked: Any, caller: Caller) -> BaseModel:
-        return await service.aside(lambda: read(service.library_for(caller.person), asked))
+        return await service.aside(lambda: read(service.library_for(caller.person), asked), client=caller.key)
 
     return handle
 

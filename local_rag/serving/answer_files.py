@@ -179,13 +179,14 @@ class _Xlsx:
                 raise _OtherFileError from None
         self._sheet = self._workbook.worksheets[0]
         rows = [["" if cell is None else str(cell) for cell in row] for row in self._sheet.iter_rows(values_only=True)]
-        self._columns = _columns_of(rows)
+        self._columns, self._last = _columns_of(rows), len(rows)
         self.rows = _outcomes(rows)
         if len(self._workbook.worksheets) > 1:
             raise _OtherFileError
 
     def add(self, answer: Answer, corrected: KeptCorrection | None = None) -> None:
-        append_row(self._sheet, _values(answer, self._name, corrected)[: self._columns])
+        self._last += 1
+        write_row(self._sheet, self._last, _values(answer, self._name, corrected)[: self._columns])
 
     def data(self) -> bytes:
         content = io.BytesIO()
@@ -196,11 +197,10 @@ class _Xlsx:
 _FORMS: Mapping[str, type[_JsonLines | _Csv | _Xlsx]] = {".csv": _Csv, ".xlsx": _Xlsx, ".jsonl": _JsonLines}
 
 
-def append_row(sheet: Any, values: Sequence[Any], *, bold: bool = False) -> None:
-    """Append a row to a sheet of openpyxl, or write its first row in bold."""
+def write_row(sheet: Any, row: int, values: Sequence[Any], *, bold: bool = False) -> None:
+    """Write a row of a sheet of openpyxl, which would look at all its cells to find the last one."""
     from openpyxl.styles import Alignment, Font  # type: ignore[import-untyped]
 
-    row = 1 if bold else sheet.max_row + 1
     for at, value in enumerate(values, start=1):
         cell = sheet.cell(row, at)
         write_cell(cell, value)

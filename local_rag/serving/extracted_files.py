@@ -14,7 +14,7 @@ from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column
 from local_rag.extraction.extraction import Row, Table
 from local_rag.files import permissions_of_regular, write_whole
-from local_rag.serving.answer_files import append_row, csv_line, write_cell
+from local_rag.serving.answer_files import csv_line, write_cell, write_row
 
 _WIDTH, _WIDE, _MOST_LINKED = 22, 60, 60_000  # a workbook holds some 65,000 links
 _LARGEST = 10**15  # whole numbers above it lose digits in a spreadsheet
@@ -109,11 +109,13 @@ def _xlsx(table: Table, name: Name) -> bytes:
     sheet, details = workbook.active, workbook.create_sheet("Quotations")
     sheet.title = "Table"
     shown = [name for name in _NAMES if name != "newest version" or any(row.newest for row in table.rows)]
-    append_row(sheet, [*shown, *(column.name for column in table.columns)], bold=True)
-    append_row(details, list(_DETAILS), bold=True)
+    write_row(sheet, 1, [*shown, *(column.name for column in table.columns)], bold=True)
+    write_row(details, 1, _DETAILS, bold=True)
+    detail = 1
     for number, row in enumerate(table.rows, start=2):
         path = one_line(name(row.path))
-        append_row(sheet, [path, one_line(row.title), one_line(name(row.newest)) if row.newest else ""][: len(shown)])
+        known = [path, one_line(row.title), one_line(name(row.newest)) if row.newest else ""]
+        write_row(sheet, number, known[: len(shown)])
         for at, (column, cell) in enumerate(zip(table.columns, row.cells, strict=True), start=len(shown) + 1):
             if cell is None:
                 continue
@@ -122,11 +124,13 @@ def _xlsx(table: Table, name: Name) -> bytes:
                 continue
             likely = None if cell.probability is None else round(cell.probability, 3)
             place = [printable(cell.quotation), cell.page, cell.line, likely, printable(cell.note), cell.by]
-            append_row(details, [path, column.name, cell.state, cell_text(cell), *place])
-            if details.max_row <= _MOST_LINKED:
-                sheet.cell(number, at).hyperlink = f"#Quotations!E{details.max_row}"
-                details.cell(details.max_row, 2).hyperlink = f"#Table!{get_column_letter(at)}{number}"
-                details.cell(details.max_row, 1).hyperlink = f"file://{quote(row.path)}"
+            detail += 1
+            write_row(details, detail, [path, column.name, cell.state, cell_text(cell), *place])
+            if detail <= _MOST_LINKED:
+                sheet.cell(number, at).hyperlink = f"#Quotations!E{detail}"
+                details.cell(detail, 2).hyperlink = f"#Table!{get_column_letter(at)}{number}"
+                if name is display_path:  # others are not told where the file lies
+                    details.cell(detail, 1).hyperlink = f"file://{quote(row.path)}"
     sheet.freeze_panes = sheet.cell(2, 2)
     details.freeze_panes = "A2"
     for at in range(1, sheet.max_column + 1):

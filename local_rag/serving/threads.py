@@ -2,9 +2,10 @@
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from local_rag.errors import LocalRagError
 
@@ -16,44 +17,71 @@ class LateError(LocalRagError):
 
 
 class Threads:
-    """Run functions in at most `most` threads at a time; who asks for one waits at most `seconds` for it.
+    """Run functions in at most `most` threads at a time, and `most_of_one` client's; one waits at most `seconds`.
 
     A function that hangs, as on a network drive that does not answer, keeps its place until it ends. It does not keep
     the program from ending.
     """
 
-    def __init__(self, *, most: int = 16, seconds: float = 20.0) -> None:
-        self._free, self._seconds = asyncio.Semaphore(most), seconds
+    def __init__(self, *, most: int = 16, most_of_one: int = 6, seconds: float = 20.0) -> None:
+        self._free, self._most_of_one, self._seconds = asyncio.Semaphore(most), most_of_one, seconds
+        self._of_clients = WeakValueDictionary[str, asyncio.Semaphore]()
 
-    async def __call__(self, work: Callable[[], T]) -> T:
-        """Return the result of a function; raise LateError if it does not end in time."""
+    async def __call__(self, work: Callable[[], T], *, client: str = "") -> T:
+        """Return the result of a function, which a `client` wants; raise LateError if it does not end in time."""
+        places = [self._free]
+        if client:  # waits for places of its own first, so it keeps none from others meanwhile
+            places.insert(0, self._of_clients.setdefault(client, asyncio.Semaphore(self._most_of_one)))
         try:
             async with asyncio.timeout(self._seconds):
-                await self._free.acquire()
+                await _take(places)
                 loop = asyncio.get_running_loop()
                 done: asyncio.Future[T] = loop.create_future()
-                threading.Thread(target=self._run, args=(work, done, loop), name="aside", daemon=True).start()
+                threading.Thread(target=_run, args=(work, done, loop, places), name="aside", daemon=True).start()
                 return await done
         except TimeoutError:
             raise LateError(
                 "The library did not answer in time, perhaps because a disk is slow; try it again."
             ) from None
 
-    def _run(self, work: Callable[[], Any], done: asyncio.Future[Any], loop: asyncio.AbstractEventLoop) -> None:
-        result, failed = None, None
-        try:
-            result = work()
-        except BaseException as error:  # noqa: BLE001  it is raised where the result is awaited
-            failed = error
 
-        def tell() -> None:
-            self._free.release()
-            if done.done():  # nobody waits any more
-                return
-            if failed is None:
-                done.set_result(result)
-            else:
-                done.set_exception(failed)
+async def _take(places: Sequence[asyncio.Semaphore]) -> None:
+    """Take a place of each kind, or none."""
+    taken = list[asyncio.Semaphore]()
+    try:
+        for place in places:
+            await place.acquire()
+            taken.append(place)
+    except BaseException:
+        _release(taken)
+        raise
 
-        with suppress(RuntimeError):  # the server has ended
-            loop.call_soon_threadsafe(tell)
+
+def _release(places: Sequence[asyncio.Semaphore]) -> None:
+    for place in places:
+        place.release()
+
+
+def _run(
+    work: Callable[[], Any],
+    done: asyncio.Future[Any],
+    loop: asyncio.AbstractEventLoop,
+    places: Sequence[asyncio.Semaphore],
+) -> None:
+    result, failed = None, None
+    try:
+        result = work()
+    except BaseException as error:  # noqa: BLE001  it is raised where the result is awaited
+        failed = error
+
+    def tell() -> None:
+        _release(places)
+        if done.done():  # nobody waits any more
+            return
+        if failed is None:
+            done.set_result(result)
+        else:
+            done.set_exception(failed)
+
+    with suppress(RuntimeError):  # the server has ended
+        loop.call_soon_threadsafe(tell)

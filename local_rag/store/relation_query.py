@@ -1,9 +1,11 @@
 """A copy of relations in memory, which answers single SELECT statements and nothing else, within limits.
 
-SQLite itself asks before each statement what it may do: only reading the copied tables and plain functions are allowed.
+SQLite itself asks before each statement what it may do: only reading the copied tables and the functions named here.
+None of these takes more than some milliseconds on the longest value, since SQLite looks at the clock only between them.
 """
 
 import re
+import resource
 import sqlite3
 import time
 from collections.abc import Iterable, Sequence
@@ -13,12 +15,21 @@ from typing import Any
 from local_rag.errors import QuestionError
 
 MAX_SECONDS, MAX_ROWS = 10.0, 10_000
-_STEPS = 10_000  # of SQLite's machine between two looks at the clock
-_LONGEST_VALUE, _LONGEST_STATEMENT, _MOST_COLUMNS = 1_000_000, 100_000, 500
+_STEPS = 1000  # of SQLite's machine between two looks at the clock
+_LONGEST_VALUE, _LONGEST_STATEMENT, _MOST_COLUMNS = 400_000, 100_000, 500  # bytes of a value or row
+_LARGEST_RESULT = 40_000_000  # characters of all rows of a result, each value counted as some more
+_OF_VALUE = 8
+_MOST_MEMORY = 1_000_000_000  # bytes by which the process may grow during a query
 _BEGINS = re.compile(r"\s*(?:SELECT|WITH|VALUES)\b", re.IGNORECASE)
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE})
-_FORBIDDEN_FUNCTIONS = frozenset(
-    {"load_extension", "randomblob", "zeroblob", "readfile", "writefile", "edit", "fts3_tokenizer"}
+# Not among them is what reads files, what makes long values of short ones, and what takes quadratic time.
+_FUNCTIONS = frozenset(
+    """
+    count sum total avg min max group_concat row_number rank dense_rank percent_rank cume_dist ntile lag lead
+    first_value last_value nth_value abs round sign ceil ceiling floor trunc mod sqrt pow power exp ln log log10 log2
+    coalesce ifnull iif nullif typeof length lower upper substr substring instr replace trim ltrim rtrim like glob
+    char unicode hex quote printf format date time datetime julianday unixepoch strftime
+    """.split()  # noqa: SIM905  a list of that many quoted words is no easier to read
 )
 
 
@@ -36,6 +47,10 @@ class RelationCopy:
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._connection.execute("PRAGMA temp_store = MEMORY")  # no text of a document goes to a temporary file
+        # SQLite compares at each place anew; Python finds in linear time.
+        self._connection.create_function("instr", 2, _instr, deterministic=True)
+        self._connection.create_function("replace", 3, _replace, deterministic=True)
         self._sealed = False
 
     def close(self) -> None:
@@ -56,25 +71,33 @@ class RelationCopy:
         self._connection.execute("COMMIT")
 
     def select(
-        self, statement: str, parameters: Sequence[object] = (), *, seconds: float = MAX_SECONDS, most: int = MAX_ROWS
+        self,
+        statement: str,
+        parameters: Sequence[object] = (),
+        *,
+        seconds: float = MAX_SECONDS,
+        most: int = MAX_ROWS,
+        largest: int = _LARGEST_RESULT,
     ) -> QueryResult:
-        """Return at most so many rows.
+        """Return at most so many rows, with about `largest` characters in all.
 
-        Raise QuestionError for anything but one SELECT, for one that is wrong, and for one that takes too long.
+        Raise QuestionError for anything but one SELECT, for one that is wrong, and for one that takes too much time or
+        memory.
         """
         if not _BEGINS.match(statement):
             raise QuestionError("Only one SELECT is run here.")
         self._seal()
-        last = time.monotonic() + seconds
-        self._connection.set_progress_handler(lambda: time.monotonic() > last, _STEPS)
+        last, largest = time.monotonic() + seconds, _resident() + _MOST_MEMORY
+        self._connection.set_progress_handler(lambda: time.monotonic() > last or _resident() > largest, _STEPS)
         try:
             cursor = self._connection.execute(statement, parameters)
             if cursor.description is None:
                 raise QuestionError("Only one SELECT is run here.")
-            rows = cursor.fetchmany(most + 1)
+            rows, is_complete = _fetch(cursor, most, largest)
         except sqlite3.OperationalError as error:
             if str(error) == "interrupted":
-                raise QuestionError(f"The query took longer than {seconds:g} seconds and was ended.") from None
+                much = f"longer than {seconds:g} seconds" if time.monotonic() > last else "too much memory"
+                raise QuestionError(f"The query took {much} and was ended.") from None
             raise QuestionError(f"The query is wrong: {error}.") from None
         except sqlite3.DatabaseError as error:
             if str(error).startswith(("not authorized", "access to", "prohibited")):
@@ -82,7 +105,7 @@ class RelationCopy:
             raise QuestionError(f"The query is wrong: {error}.") from None
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
             raise QuestionError(f"The query is wrong: {error or type(error).__name__}.") from None
-        return QueryResult(tuple(one[0] for one in cursor.description), rows[:most], len(rows) <= most)
+        return QueryResult(tuple(one[0] for one in cursor.description), rows, is_complete)
 
     def _seal(self) -> None:
         """From now on let SQLite refuse all but reading the copied tables."""
@@ -98,7 +121,7 @@ class RelationCopy:
             (sqlite3.SQLITE_LIMIT_ATTACHED, 0),
             (sqlite3.SQLITE_LIMIT_EXPR_DEPTH, 100),
             (sqlite3.SQLITE_LIMIT_COMPOUND_SELECT, 20),
-            (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000),
+            (sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100),
         ):
             self._connection.setlimit(category, most)
 
@@ -106,11 +129,46 @@ class RelationCopy:
             if action == sqlite3.SQLITE_READ:
                 return sqlite3.SQLITE_OK if first in tables or not first or not second else sqlite3.SQLITE_DENY
             if action == sqlite3.SQLITE_FUNCTION:
-                return sqlite3.SQLITE_DENY if str(second).lower() in _FORBIDDEN_FUNCTIONS else sqlite3.SQLITE_OK
+                return sqlite3.SQLITE_OK if str(second).lower() in _FUNCTIONS else sqlite3.SQLITE_DENY
             return sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
 
         self._connection.set_authorizer(authorize)
         self._sealed = True
+
+
+def _fetch(cursor: sqlite3.Cursor, most: int, largest: int) -> tuple[list[tuple[Any, ...]], bool]:
+    """Return rows up to a number and a size, and whether there are no more."""
+    rows, size = list[tuple[Any, ...]](), 0
+    for row in cursor:
+        size += sum(_OF_VALUE + (len(one) if isinstance(one, str | bytes) else 0) for one in row)
+        if len(rows) == most or (rows and size > largest):
+            return rows, False
+        rows.append(row)
+    return rows, True
+
+
+def _resident() -> int:
+    """Return the bytes of memory that this process holds; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", "rb", buffering=0) as file:  # noqa: PTH123  this is done many times
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+def _instr(text: Any, part: Any) -> int | None:
+    return None if text is None or part is None else str(text).find(str(part)) + 1
+
+
+def _replace(text: Any, part: Any, other: Any) -> str | None:
+    return None if text is None or part is None or other is None else _replaced(str(text), str(part), str(other))
+
+
+def _replaced(text: str, part: str, other: str) -> str:
+    longest = len(text) + text.count(part) * max(0, len(other) - len(part)) if part else 0
+    if longest > _LONGEST_VALUE:
+        raise OverflowError
+    return text.replace(part, other) if part else text
 
 
 def quoted(name: str) -> str:

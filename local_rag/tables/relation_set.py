@@ -10,7 +10,7 @@ from typing import Any
 
 from local_rag.errors import QuestionError
 from local_rag.store.database import Store
-from local_rag.store.relation_query import MAX_ROWS, MAX_SECONDS, QueryResult, RelationCopy
+from local_rag.store.relation_query import MAX_ROWS, QueryResult, RelationCopy
 from local_rag.store.relation_rows import StoredRelation, relation_rows, relations
 from local_rag.text.tokens import folded
 
@@ -70,11 +70,9 @@ class RelationSet:
                 self._copy.add(one, relation.columns, rows)
                 self._held[one] = relation.stored.rows
 
-    def select(
-        self, statement: str, parameters: Sequence[object] = (), *, seconds: float = MAX_SECONDS, most: int = MAX_ROWS
-    ) -> QueryResult:
-        """Run one SELECT on relations that are held; see `RelationCopy.select`."""
-        return self._copy.select(statement, parameters, seconds=seconds, most=most)
+    def select(self, statement: str, parameters: Sequence[object] = (), **limits: Any) -> QueryResult:
+        """Run one SELECT on relations that are held, with the limits of `RelationCopy.select`."""
+        return self._copy.select(statement, parameters, **limits)
 
     def query(self, statement: str, *, most: int = MAX_ROWS) -> QueryResult:
         """Run one SELECT on the relations that it names."""

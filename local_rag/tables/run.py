@@ -15,6 +15,7 @@ Number = int | float
 _MOST_VALUES = 200  # of a list or of groups
 _EXTREMES = {"max": "highest", "min": "lowest"}
 _MOST_EQUAL = 5  # rows beside the highest ones
+_LARGEST_KEPT = 5_000_000  # characters of the rows that are kept with an answer
 _MOST_OF_CELL = 20  # different values that a look-up may find
 
 
@@ -280,7 +281,7 @@ def _rows(query: Query, held: RelationSet) -> tuple[tuple[tuple[str | Number | N
         value = number_sql(query.measure) if query.measure.kind == "number" else query.measure.sql
         order = f" ORDER BY {value} IS NULL, {value} {'DESC' if query.operation == 'max' else 'ASC'}"
     statement = select(query, f"{view.part}, {view.row}, {columns}", order)
-    found = held.select(statement, where(query)[1], most=MOST_TABLE_ROWS).rows
+    found = held.select(statement, where(query)[1], most=MOST_TABLE_ROWS, largest=_LARGEST_KEPT).rows
     return tuple(tuple(row[2:]) for row in found), {row[0]: row[1] for row in reversed(found)}
 
 

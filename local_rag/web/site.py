@@ -191,7 +191,7 @@ class PageRequest(Request):
 
     async def aside(self, work: Callable[[], T]) -> T:
         """Do what reads the library, a disk or a template beside the event loop; raise LateError if it takes long."""
-        return await self.service.aside(work)
+        return await self.service.aside(work, client=self.caller.key)
 
     async def outcome(self, job: Job[T]) -> T:
         """Return the result of a job, which is stopped once the client has gone."""

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import Any
 
 from starlette.responses import Response
@@ -11,6 +10,7 @@ from starlette.routing import Route
 
 from local_rag.digests.brief import DEFAULT_LINES, LISTS, MOST_LINES, Line
 from local_rag.digests.brief_output import brief_as_dict, brief_as_markdown, headings_of
+from local_rag.digests.common_parts import common_parts
 from local_rag.digests.difference_output import difference_as_dict, difference_as_markdown, kinds_of_changes
 from local_rag.digests.differences import Change
 from local_rag.digests.statements import Place
@@ -137,7 +137,10 @@ def _pieces(text: str, other: str) -> Iterator[tuple[str, bool]]:
         return
     own, others = _PIECE.findall(text), _PIECE.findall(other)
     first_words, second_words = ([" ".join(piece.split()) for piece in side] for side in (own, others))
-    matcher = SequenceMatcher(None, first_words, second_words, autojunk=False)
-    for tag, first, last, _, _ in matcher.get_opcodes():
-        if piece := "".join(own[first:last]):
-            yield piece, tag != "equal" and bool(piece.strip())
+    before = 0
+    for start, _, size in (*common_parts(first_words, second_words), (len(own), 0, 0)):
+        if piece := "".join(own[before:start]):
+            yield piece, bool(piece.strip())
+        if size:
+            yield "".join(own[start : start + size]), False
+        before = start + size

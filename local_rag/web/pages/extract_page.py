@@ -55,16 +55,17 @@ async def begin(request: PageRequest) -> Response:
     """Save a table, and ask its first documents."""
     fields = await request.fields()
     lines = [line.strip() for line in text_field(fields, "columns").splitlines() if line.strip()]
-    columns, filters = parse_columns(lines), filters_of(fields)
-    name = " ".join(text_field(fields, "name").split())[:_LONGEST_NAME] or f"{len(columns)} columns"
+    filters, named = filters_of(fields), " ".join(text_field(fields, "name").split())[:_LONGEST_NAME]
 
-    def start() -> str:
+    def start() -> SavedTable:
+        columns = parse_columns(lines)
+        name = named or f"{len(columns)} columns"
         saved = _tables(request).add(name, columns, filters, newest=bool(fields.get("newest")))
         request.site.tables.start(saved, request.caller, most=_PREVIEW)
-        return saved.id
+        return saved
 
-    identifier = await request.aside(start)
-    return request.done(f"/tables/{identifier}", {"id": identifier, "columns": len(columns)})
+    saved = await request.aside(start)
+    return request.done(f"/tables/{saved.id}", {"id": saved.id, "columns": len(saved.columns)})
 
 
 def table(request: PageRequest) -> Response:
