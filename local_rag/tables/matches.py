@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 from local_rag.tables.question_words import Said, Word
@@ -96,7 +97,7 @@ class Matcher:
     ) -> Match | None:
         keys = tuple(word.key for word in words[start:end])
         alone = words[start] if end - start == 1 else None
-        columns = tuple(column for column in view.columns if keys in _forms(column))
+        columns = tuple(column for column in view.columns if keys in _forms(column.keys))
         found = [(column, values.whole[keys]) for column, values in indexes if keys in values.whole]
         if not found and (other := ALIASES.get(keys)):
             found = [(column, values.whole[other]) for column, values in indexes if other in values.whole]
@@ -192,7 +193,7 @@ class Matcher:
         if alone and self._in_period(alone):
             year = alone.text.isdigit() and alone.key in view.names
             return Match(start, end, "name", strength=0.5) if year else None
-        part = [column for column in view.columns if _is_part(keys, column)]
+        part = [column for column in view.columns if _is_part(keys, _bare(column.keys))] if _may_be_part(keys) else []
         if part and not (alone and alone.key in FILLERS and alone.key in _OPERATION_WORDS):
             return Match(start, end, "column", tuple(part), strength=0.8)
         if alone and alone.key in view.names:
@@ -220,8 +221,10 @@ class Matcher:
             return None
         columns, found = list[ViewColumn](), list[tuple[str, ...]]()
         for column, values in indexes:
-            holders = [values.by_word.get(key, frozenset()) for key in keys]
-            both = frozenset.intersection(*holders)
+            holders = [values.by_word.get(key) for key in keys]
+            if not all(holders):
+                continue
+            both = frozenset.intersection(*(one for one in holders if one))
             inside = sorted(value for value in both if _contains(word_keys(value), keys))
             inside = [value for value in inside if 3 * len(keys) >= len(word_keys(value))]
             if len(some) == 1:
@@ -259,6 +262,7 @@ _PRICE = keys_of("price cost")
 _NAMING = keys_of("name no nr number id code date amount value title")
 
 
+@lru_cache(maxsize=10_000)
 def _bare(keys: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words of a column's name without those of its unit and small words."""
     return tuple(key for key in keys if key not in _UNIT_WORDS) or keys
@@ -270,22 +274,24 @@ def head_of(keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(named[-1:])
 
 
-def _forms(column: ViewColumn) -> set[tuple[str, ...]]:
+@lru_cache(maxsize=10_000)
+def _forms(keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
     """Return all ways in which a question may name a column in full: a month by its full or its short name."""
-    forms = {column.keys, _bare(column.keys)} - {()}
+    forms = {keys, _bare(keys)} - {()}
     for form in list(forms):
         if any(key in _MONTH_KEYS for key in form):
             forms.add(tuple(_MONTH_KEYS.get(key, key) for key in form))
         if len(form) == 2 and form[1] in {"no", "nr", "id", "num"}:  # noqa: PLR2004
             forms |= {(form[0], "number"), (form[0], "no"), (form[0], "id")}
-    return forms
+    return frozenset(forms)
 
 
-def _is_part(keys: tuple[str, ...], column: ViewColumn) -> bool:
+def _may_be_part(keys: tuple[str, ...]) -> bool:
+    return not all(key in FILLERS or key in COUNTED or key.isdigit() for key in keys)
+
+
+def _is_part(keys: tuple[str, ...], bare: tuple[str, ...]) -> bool:
     """Return whether words are some of those of a column's name, at its beginning or end."""
-    bare = _bare(column.keys)
     if len(keys) >= len(bare):
-        return False
-    if all(key in FILLERS or key in COUNTED or key.isdigit() for key in keys):
         return False
     return bare[-len(keys) :] == keys or (bare[: len(keys)] == keys and set(bare[len(keys) :]) <= _NAMING)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
 from pathlib import PurePath
 from typing import Literal
@@ -34,7 +35,12 @@ class ViewColumn:
     @property
     def keys(self) -> tuple[str, ...]:
         """Return the words of its name as they are compared."""
-        return tuple(word_keys(self.name))
+        return _keys_of_name(self.name)
+
+
+@lru_cache(maxsize=10_000)  # a question asks for those of each column many times
+def _keys_of_name(name: str) -> tuple[str, ...]:
+    return tuple(word_keys(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +164,10 @@ def joins(views: Sequence[View], held: RelationSet) -> Iterator[View]:
 
 
 def _joined(fact: View, side: View, held: RelationSet) -> View | None:
+    by_name = _by_name(side)
     for left in fact.columns:
-        for right in side.columns:
-            if left.kind != right.kind or left.kind == "date" or not _same_name(left, right, side):
+        for right in (*by_name.get(left.keys, ()), *_of_names(left, side, by_name)):
+            if left.kind != right.kind or left.kind == "date":
                 continue
             if left.kind == "number" and left.keys[-1:] != ("id",):
                 continue
@@ -178,11 +185,18 @@ def _joined(fact: View, side: View, held: RelationSet) -> View | None:
     return None
 
 
-def _same_name(left: ViewColumn, right: ViewColumn, side: View) -> bool:
-    """Return whether two columns are called alike; "Name" of a table of customers is a "Customer"."""
-    if left.keys == right.keys:
-        return True
-    return right.keys == ("name",) and bool(left.keys) and left.keys[-1] in side.names
+def _by_name(view: View) -> dict[tuple[str, ...], list[ViewColumn]]:
+    found = dict[tuple[str, ...], list[ViewColumn]]()
+    for one in view.columns:
+        found.setdefault(one.keys, []).append(one)
+    return found
+
+
+def _of_names(
+    left: ViewColumn, side: View, by_name: Mapping[tuple[str, ...], Sequence[ViewColumn]]
+) -> Sequence[ViewColumn]:
+    """Return the columns "Name" of a table for what its rows are called: a customer of a table of customers."""
+    return by_name.get(("name",), ()) if left.keys and left.keys[-1] in side.names else ()
 
 
 def _is_key(left: ViewColumn, right: ViewColumn, fact: View, side: View, held: RelationSet) -> bool:
