@@ -16,9 +16,8 @@ def common_parts(own: Sequence[Hashable], other: Sequence[Hashable]) -> list[Par
     2004), so texts that repeat themselves take little time.
     """
     if len(own) * len(other) <= _SHORT:
-        return [
-            tuple(one) for one in SequenceMatcher(None, own, other, autojunk=False).get_matching_blocks() if one.size
-        ]
+        blocks = SequenceMatcher(None, own, other, autojunk=False).get_matching_blocks()
+        return [(one.a, one.b, one.size) for one in blocks if one.size]
     parts = list[Part]()
     for one, two in _common_members(own, other):
         if parts and parts[-1][0] + parts[-1][2] == one and parts[-1][1] + parts[-1][2] == two:
