@@ -28,6 +28,7 @@ from local_rag.catalogue.contents import (
     whole_document,
 )
 from local_rag.catalogue.library_status import Status, collect_status, status_of_part
+from local_rag.catalogue.links import Links
 from local_rag.catalogue.overview import Overview, overview
 from local_rag.catalogue.question_drafts import draft_questions
 from local_rag.digests.brief import DEFAULT_LINES, Brief, require_lines, write_brief
@@ -119,8 +120,14 @@ class Holdings:
 
         They are ordered by path: the first `most` whose path comes after `after`, or all.
         """
-        with self.reading() as store:
-            return list_documents(store, self._shared.indexes, as_filters(filters), after=after, most=most)
+        with self._reading() as (store, seen):
+            found = list_documents(store, self._shared.indexes, as_filters(filters), after=after, most=most)
+            if seen is None:
+                return found
+            told = seen.told
+            return [
+                replace(one, links=tuple(replace(link, id=told.get(link.id, 0)) for link in one.links)) for one in found
+            ]
 
     def document(self, document_id: int, *, with_text: bool = True) -> WholeDocument:
         """Return a document as it was indexed, or without its text and passages what is known of its file.
@@ -130,6 +137,10 @@ class Holdings:
         with self._reading() as (store, seen):
             meant = seen.document_meant(document_id) if seen else document_id
             found = whole_document(store, meant, self._shared.files, with_text=with_text)
+            if with_text:
+                links, told = Links(store), seen.told if seen else {}
+                linked = tuple(replace(one, id=told.get(one.id, one.id)) for one in links.of(meant, found.path))
+                found = replace(found, names=links.other_names(meant), links=linked)
             return self._told(replace(found, id=document_id), store, seen)
 
     def passage(self, chunk_id: int) -> Passage:

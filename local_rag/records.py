@@ -121,6 +121,19 @@ class Provenance:
 
 UNKNOWN = Provenance()
 
+LinkKind = Literal["link", "embed", "answers", "copy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link to another document: by its name, or as a mail by the number of the mail that it `answers`.
+
+    A `copy` is the same mail in another place; no document says so itself.
+    """
+
+    kind: LinkKind
+    target: str
+
 
 @dataclass(frozen=True, slots=True)
 class Document:
@@ -131,7 +144,8 @@ class Document:
     file, so a line number can be cited; converted formats such as HTML and DOCX do not. Each of the `notes` says in a
     few words which part of the file is not in `text`; `reading/read.py` limits their number and length. `ocr` holds the
     spans of the text that were read by OCR, each with the confidence from 0 to 1, and `waiting` counts the pages that
-    wait for it. `grids` are the cells of sheets.
+    wait for it. `grids` are the cells of sheets. Others link to it by its `names`; `links` are its own.
+    `quoted` is the span of the mail that a reply quotes below its own text.
     """
 
     path: Path
@@ -148,6 +162,9 @@ class Document:
     waiting: int = 0
     provenance: Provenance = UNKNOWN
     grids: tuple[Grid, ...] = ()
+    names: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    quoted: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)

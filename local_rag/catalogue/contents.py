@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from local_rag.asking import Filters
+from local_rag.catalogue.links import LinkedDocument, Links
 from local_rag.errors import MissingError
 from local_rag.files import is_locked
 from local_rag.index.protocol import Indexes
@@ -96,7 +97,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True)
 class WholeDocument:
-    """A document as it was indexed, with its passages in reading order."""
+    """A document as it was indexed, with its passages in reading order, its other names, and its links."""
 
     id: int
     path: str
@@ -104,6 +105,8 @@ class WholeDocument:
     state: SeenState
     text: str
     passages: tuple[Passage, ...]
+    names: tuple[str, ...] = ()
+    links: tuple[LinkedDocument, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,8 @@ State = Literal["indexed", "waiting", "changed", "missing", "unreachable"]
 class ListedDocument:
     """A document; `modified` is the time of its file when it was read, `date` its own date, None if it has none.
 
-    `about` consists of the document's first sentences and its parts.
+    `about` consists of the document's first sentences and its parts. `names` are its other names, and `links` lead to
+    other documents and from them to it.
     """
 
     path: str
@@ -203,6 +207,8 @@ class ListedDocument:
     author: str | None
     tags: tuple[str, ...] | None
     chunks: int
+    names: tuple[str, ...] = ()
+    links: tuple[LinkedDocument, ...] = ()
 
 
 def list_documents(
@@ -217,7 +223,7 @@ def list_documents(
     known, live = {document.path: document for document in islice(documents, most)}, indexes.live()
     states = _states(known, Roots(store, store.roots(), known))
     indexed = set(np.intersect1d(live.documents()[0], [one.id for one in known.values()]).tolist()) if live else set()
-    listed = []
+    listed, links = [], Links(store)
     for document in known.values():
         first, chunks = store.first_row(document.id), store.count_chunks(document.id)
         whole, said = first if first and first.kind == "document" else None, first.provenance if first else None
@@ -235,6 +241,8 @@ def list_documents(
                 author=(said and said.author) or None,
                 tags=(said and said.tags) or None,
                 chunks=chunks,
+                names=links.other_names(document.id),
+                links=links.of(document.id, document.path),
             )
         )
     return listed

@@ -14,6 +14,7 @@ from local_rag.errors import MissingError, ReadError
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.retrieval.version_families import Version, Versions
 from local_rag.store.database import Store, StoredDocument
+from local_rag.store.link_rows import names_of
 from local_rag.text.tokens import keyword_tokens
 
 _LONGEST_NAME = 200  # characters of a name that an error repeats
@@ -63,10 +64,19 @@ class NamedDocuments:
             lambda one: one.path in {name, path},
             lambda one: one.path.casefold().endswith(below),
             lambda one: name.casefold() in {PurePath(one.path).stem.casefold(), one.title.casefold()},
+            lambda one: one.id in self._aliased(name),
             lambda one: one.path.startswith(f"{path}/"),
             lambda one: f"{below}/" in one.path.casefold(),
         )
         return next(filter(None, ([one for one in self.all if test(one)] for test in tests)), [])
+
+    def _aliased(self, name: str) -> set[int]:
+        """Return the documents that have a name beside that of their file."""
+        return {document for document, alias in self._aliases if alias.casefold() == name.casefold()}
+
+    @cached_property
+    def _aliases(self) -> list[tuple[int, str]]:
+        return names_of(self._store)
 
     def called(self, words: str) -> list[StoredDocument]:
         """Return the documents whose path or title has all the words that a question calls them by."""

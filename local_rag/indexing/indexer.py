@@ -42,6 +42,7 @@ from local_rag.models.embedder import input_tokens
 from local_rag.models.own_models import TOKENIZER_FILE
 from local_rag.reading.formats import is_expected
 from local_rag.reading.isolate import ReadFile
+from local_rag.reading.mail_history import TRIMMED, folder_of, quoted_elsewhere, without_history
 from local_rag.reading.ocr import engine
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import Note, Progress, Skipped, Stage
@@ -50,6 +51,7 @@ from local_rag.store.context_rows import documents_to_compare, documents_without
 from local_rag.store.database import Store, StoredDocument, UnreadFile
 from local_rag.store.history import kept_history
 from local_rag.store.housekeeping import ocr_folder, prune_ocr_pages, purge_superseded
+from local_rag.store.link_rows import paths_named, put_links
 from local_rag.store.published import ever_published, made_from, note_publish
 from local_rag.store.relation_rows import put_relations
 from local_rag.store.seen import compared_limits, note_compared
@@ -275,6 +277,7 @@ class Indexer:
 
     def _put(self, read: Sequence[ReadFile], split_key: str) -> list[int]:
         """Store documents with their rows in one commit; return their ids."""
+        read = [self._trimmed(file, read) for file in read]
         with self._store.transaction():
             keys = (_waiting(split_key) if file.document.waiting else split_key for file in read)
             files = zip(read, keys, strict=True)
@@ -285,10 +288,28 @@ class Indexer:
                 document_rows((key, file.document, file.chunks) for key, file in zip(ids, read, strict=True))
             )
             put_relations(self._store, ((key, one.relations) for key, one in zip(ids, read, strict=True)))
+            put_links(self._store, ((key, one.document) for key, one in zip(ids, read, strict=True)))
             put_version_keys(
                 self._store, ((key, *astuple(version_keys(one.document))) for key, one in zip(ids, read, strict=True))
             )
         return ids
+
+    def _trimmed(self, file: ReadFile, read: Sequence[ReadFile]) -> ReadFile:
+        """Return a mail without what it quotes of another one that is in the library, or is read with it."""
+
+        def in_same_folder(number: str, folder: Path) -> bool:
+            beside = (one.document for one in read if one is not file)
+            if any(number in one.names and folder_of(one.path) == folder for one in beside):
+                return True
+            return any(folder_of(Path(path)) == folder for path in paths_named(self._store, number))
+
+        if not quoted_elsewhere(file.document, in_same_folder):
+            return file
+        document, chunks = without_history(file.document, file.chunks)
+        if not chunks:  # it says nothing of its own
+            return file
+        self.report.notes.append(Note(document.path, TRIMMED))
+        return replace(file, document=document, chunks=chunks)
 
     def splitting(self) -> Splitting:
         """Return how documents are split; raise LibraryError if the embedder cannot take such chunks."""

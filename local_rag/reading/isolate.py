@@ -21,7 +21,7 @@ from local_rag import offline
 from local_rag.errors import ReadError
 from local_rag.files import UNKNOWN_STAMP, FileStamp
 from local_rag.reading.split import Splitting
-from local_rag.records import Chunk, Column, Document, Heading, Provenance, Relation, Skipped
+from local_rag.records import Chunk, Column, Document, Heading, Link, Provenance, Relation, Skipped
 from local_rag.serialization import from_plain
 
 MAX_SECONDS = 180.0
@@ -204,7 +204,10 @@ def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
     pages, notes = tuple(document.pop("pages")), tuple(document.pop("notes"))
     ocr = tuple((start, end, confidence) for start, end, confidence in document.pop("ocr"))
     headings = tuple(Heading(**one) for one in document.pop("headings", ()))
-    read = Document(path, pages=pages, notes=notes, ocr=ocr, provenance=provenance, headings=headings, **document)
+    names, links = tuple(document.pop("names")), tuple(Link(**one) for one in document.pop("links"))
+    start, end = document.pop("quoted")
+    told: dict[str, Any] = {"pages": pages, "notes": notes, "ocr": ocr, "provenance": provenance, "headings": headings}
+    read = Document(path, names=names, links=links, quoted=(start, end), **told, **document)
     chunks = tuple(
         Chunk(position, start, end, read.text[start:end], tuple(headings), *place)
         for position, (start, end, headings, *place) in enumerate(fields["chunks"])

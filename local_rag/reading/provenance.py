@@ -27,6 +27,11 @@ MAX_AUTHORS, MAX_TAGS = 8, 32
 # Field names in front matter, in order of preference.
 _URL, _AUTHOR, _TAGS = ("url", "source", "canonical_url", "link"), ("author", "authors", "by"), ("tags", "keywords")
 _DATE = ("date", "published", "publish_date", "pubdate", "created", "updated", "last_modified")
+# What is no property to filter by: the fields above, names, and how programs show a note.
+_ELSEWHERE = {
+    *_URL, *_AUTHOR, *_TAGS, *_DATE, "title", "aliases", "alias", "layout", "permalink", "slug", "cssclass",
+    "cssclasses", "template", "description", "summary", "abstract", "publish",
+}  # fmt: skip
 _MAX_NAMES = 200  # names that are examined, because a list may be endless
 _LONGEST_DATE = 100
 # 2024-05-01T08:00, and the format of PDF files: D:20240501080000+01'00'.
@@ -83,8 +88,20 @@ def provenance_of_fields(fields: Mapping[str, object]) -> Provenance:
         url=next(filter(None, map(_url, first(_URL))), None),
         date=next(filter(None, map(_date, first(_DATE))), None),
         author=next(first(_AUTHOR), None),
-        tags=next(first(_TAGS), None),
+        tags=[*_names(next(first(_TAGS), None), r"[,;]"), *_properties_of(known)],
     )
+
+
+def _properties_of(fields: Mapping[str, object]) -> Iterator[str]:
+    """Yield the properties that are short values, as `name=value`, which filters find like tags."""
+    for name, value in fields.items():
+        if name not in _ELSEWHERE:
+            values = value if isinstance(value, list | tuple) else [value]
+            for one in islice(values, MAX_TAGS):
+                written = str(one).lower() if isinstance(one, bool) else one
+                for said in _names(written if isinstance(written, str) else [written], r"\n"):
+                    if len(tag := f"{name}={said}") <= MAX_TAG:
+                        yield tag
 
 
 def pdf_provenance(fields: Mapping[str, str]) -> Provenance:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from local_rag.errors import ReadError
 from local_rag.files import FileStamp
@@ -21,6 +21,7 @@ from local_rag.reading.markdown import blank_front_matter, blank_tags, find_head
 from local_rag.reading.provenance import provenance_of_fields, scraped_from
 from local_rag.reading.structure import find_definitions, find_outline, lacks_grammar
 from local_rag.reading.walk import MAX_BYTES
+from local_rag.reading.wikilinks import aliases_of, read_wikilinks
 from local_rag.records import Document, DocumentKind, Heading
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ def _with_attachments(path: Path, converted: Converted, depth: int, recognize: "
             notes += [f"{name}: {note}" for note in document.notes]
     made = sections.converted(title, notes=tuple(notes), provenance=converted.provenance)
     # The pages are those of the file, whose text comes first.
-    return replace(made, waiting=waiting, pages=converted.pages, ocr=(*converted.ocr, *made.ocr))
+    kept = dict[str, Any](names=converted.names, links=converted.links, quoted=converted.quoted)
+    return replace(made, waiting=waiting, pages=converted.pages, ocr=(*converted.ocr, *made.ocr), **kept)
 
 
 def _parse_attached(path: Path, data: bytes, depth: int, recognize: "Recognize | None") -> Document:
@@ -158,8 +160,9 @@ def as_document(path: Path, text: str, *, kind: DocumentKind | None = None, note
     kind, language = kind or file_format.kind, file_format.language
     if kind == "markdown":
         text, fields = blank_front_matter(text)
-        provenance = provenance_of_fields(fields)
-        converted = Converted(title_of(fields), blank_tags(text), kind, notes=notes, provenance=provenance)
+        text, links = read_wikilinks(blank_tags(text))
+        named = dict[str, Any](provenance=provenance_of_fields(fields), names=aliases_of(fields), links=links)
+        converted = Converted(title_of(fields), text, kind, notes=notes, **named)
         return make_document(path, converted, is_source=True)
     if kind == "code" and lacks_grammar(language):
         notes += ("cut as plain text, because the extra code, the grammars, is not installed",)
@@ -198,6 +201,9 @@ def make_document(
         waiting=converted.waiting,
         provenance=converted.provenance,
         grids=converted.grids,
+        names=converted.names,
+        links=converted.links,
+        quoted=converted.quoted,
     )
 
 

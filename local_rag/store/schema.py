@@ -180,6 +180,23 @@ CREATE TABLE IF NOT EXISTS relation_blocks (
     PRIMARY KEY (relation_id, position)
 );
 CREATE INDEX IF NOT EXISTS blocks_of_document ON relation_blocks (document_id);
+-- Names of documents beside those of their files, and where documents link to (store/link_rows.py).
+CREATE TABLE IF NOT EXISTS document_names (
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    key TEXT NOT NULL,
+    PRIMARY KEY (document_id, name)
+);
+CREATE TABLE IF NOT EXISTS document_links (
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    target TEXT NOT NULL,
+    key TEXT NOT NULL,                  -- by what the target is looked for
+    PRIMARY KEY (document_id, position)
+);
+CREATE INDEX IF NOT EXISTS links_by_key ON document_links (key);
+CREATE INDEX IF NOT EXISTS names_by_key ON document_names (key);
 """
 
 
@@ -209,7 +226,7 @@ def require_version(connection: sqlite3.Connection, path: Path) -> None:
 
 def add_tables(connection: sqlite3.Connection) -> None:
     """Create the tables that a library of this version may lack; the database is open to be written."""
-    if not (has_cells(connection) and has_table(connection, "relation_blocks")):
+    if not (has_cells(connection) and has_table(connection, "document_links")):
         for statement in _ADDED.split(";\n"):
             connection.execute(statement)
 

@@ -27,6 +27,8 @@ _OF_DOCUMENTS = {
     "mean_vectors": "document_id",
     "relations": "document_id",
     "relation_blocks": "document_id",
+    "document_names": "document_id",
+    "document_links": "document_id",
 }
 _OF_PATHS = ("roots", "skipped", "excluded", "mounts", "erasing")
 

@@ -11,7 +11,7 @@ from typing import Any
 from local_rag.errors import ReadError
 from local_rag.reading.decode import clean
 from local_rag.reading.markdown import find_headings, find_tables
-from local_rag.records import UNKNOWN, Document, DocumentKind, Grid, Heading, Provenance, Table
+from local_rag.records import UNKNOWN, Document, DocumentKind, Grid, Heading, Link, Provenance, Table
 
 MAX_EXPANDED_BYTES = 500 * 1000 * 1000
 MAX_EXPANSION = 200
@@ -46,6 +46,9 @@ class Converted:
     attachments: tuple[Attachment, ...] = ()
     provenance: Provenance = UNKNOWN
     grids: tuple[Grid, ...] = ()
+    names: tuple[str, ...] = ()
+    links: tuple[Link, ...] = ()
+    quoted: tuple[int, int] = (0, 0)
 
 
 def notes_of(counts: Mapping[str, int], done: str = "left out") -> tuple[str, ...]:

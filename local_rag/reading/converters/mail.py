@@ -6,6 +6,7 @@ import mimetypes
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from email.message import Message as Part
 from pathlib import PurePath
 from typing import cast
@@ -16,8 +17,10 @@ from local_rag.reading.converters.converted import Attachment, Converted, Sectio
 from local_rag.reading.converters.html_pages import convert_html, convert_whole_page
 from local_rag.reading.decode import decode, decode_with_notes
 from local_rag.reading.formats import DELETED
+from local_rag.reading.mail_history import find_history
 from local_rag.reading.mailbox import split_mailbox
 from local_rag.reading.provenance import make_provenance
+from local_rag.records import Link
 
 _MAX_HEADER, _LONG_HEADER = 20_000, 2000  # characters: headers are cut, and long ones are read without their grammar
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")
@@ -27,6 +30,7 @@ _STUB = re.compile(r"html|browser|mail (?:program|client|reader)|view|display|an
 _MOST_PARTS, _DEEPEST, _MOST_FRAMES = 2000, 20, 200
 _BROKEN_CODE = re.compile(r"(\w-) $")  # programs also break behind a hyphen, and keep the space
 _WORD = re.compile(r"\w+")
+_ID = re.compile(r"<([^<>\s@]{1,200}@[^<>\s@]{1,200})>")
 _STATUS, _EXPUNGED = re.compile(r"[0-9a-fA-F]{4}"), 0x0008
 
 
@@ -54,7 +58,15 @@ def convert_mail(data: bytes) -> Converted:
         raise ReadError(DELETED)
     reader = _Reader()
     reader.read(mail)
-    return reader.converted(head)
+    converted = reader.converted(head)
+    names, answers = _ids(mail, "Message-ID"), _ids(mail, "In-Reply-To") or _ids(mail, "References")[-1:]
+    links = tuple(Link("answers", one) for one in answers[:1])
+    return replace(converted, names=names[:1], links=links, quoted=find_history(converted.text) if links else (0, 0))
+
+
+def _ids(mail: Part, header: str) -> tuple[str, ...]:
+    """Return the numbers of mails in a header, such as `<17@host.example>`."""
+    return tuple(_ID.findall(str(mail.get(header, ""))[:_MAX_HEADER]))
 
 
 def _is_deleted(mail: Part) -> bool:

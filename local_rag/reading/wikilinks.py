@@ -1,0 +1,62 @@
+"""Links of notes, as Obsidian writes them: `[[Note]]`, `[[Note#Heading|text]]`, `![[embedded]]`.
+
+The text keeps what a reader sees of them: the text of the link, or the name of the note.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from local_rag.records import Link, LinkKind
+
+_LINK = re.compile(r"(!?)\[\[([^\[\]|\n]{1,200})(?:\\?\|([^\[\]\n]{0,300}))?\]\](?![\[(])")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+_SPAN = re.compile(r"(?<!`)`(?!`)[^`\n]{1,300}`(?!`)")
+_SIZE = re.compile(r"\d{1,5}(?:x\d{1,5})?")  # of an embedded image
+MOST_LINKS, MOST_NAMES, _LONGEST_NAME = 1000, 50, 200
+
+
+def read_wikilinks(text: str) -> tuple[str, tuple[Link, ...]]:
+    """Return a text of Markdown as it is read, with the same lines, and its links, each target once."""
+    if "[[" not in text:
+        return text, ()
+    code, links = _code(text), dict[tuple[str, str], Link]()
+
+    def shown(found: re.Match[str]) -> str:
+        target, said = found[2].rstrip("\\").strip(), (found[3] or "").strip()
+        name, _, heading = target.partition("#")
+        is_number = name.strip().isdecimal()  # [[1]] is a list or a reference
+        if not target or is_number or found[2][0].isspace() or any(a <= found.start() < b for a, b in code):
+            return found[0]
+        kind: LinkKind = "embed" if found[1] else "link"
+        if name.strip():
+            links.setdefault((kind, name.strip()), Link(kind, name.strip()))
+        if said and not (found[1] and _SIZE.fullmatch(said)):
+            return said
+        return " > ".join(filter(None, (name.strip().removesuffix(".md"), heading.strip().lstrip("^#"))))
+
+    return _LINK.sub(shown, text), tuple(links.values())[:MOST_LINKS]
+
+
+def aliases_of(fields: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the other names that front matter gives a note."""
+    known = {name.lower(): value for name, value in fields.items()}
+    given = known.get("aliases") or known.get("alias")
+    if isinstance(given, str):
+        given = given[: MOST_NAMES * _LONGEST_NAME].split(",")
+    names = given if isinstance(given, Sequence) else ()
+    kept = (" ".join(str(name)[:_LONGEST_NAME].split()) for name in names[:MOST_NAMES] if isinstance(name, str | int))
+    return tuple(dict.fromkeys(filter(None, kept)))
+
+
+def _code(text: str) -> list[tuple[int, int]]:
+    """Return the spans of code, in which brackets are content."""
+    spans, opened = list[tuple[int, int]](), None
+    for fence in _FENCE.finditer(text):
+        if opened is None:
+            opened = fence
+        elif fence[1].startswith(opened[1]):
+            spans.append((opened.start(), fence.end()))
+            opened = None
+    if opened is not None:
+        spans.append((opened.start(), len(text)))
+    return [*spans, *(found.span() for found in _SPAN.finditer(text))]

@@ -1,0 +1,75 @@
+"""The links from documents to others, and the names by which others link to them: kept and erased with the document."""
+
+from collections.abc import Collection, Iterable
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from local_rag.records import Document, Link
+from local_rag.store.database import Store
+from local_rag.store.schema import has_table
+
+
+class StoredLink(NamedTuple):
+    """A link from a document; `key` is by what its target is looked for."""
+
+    document_id: int
+    kind: str
+    target: str
+    key: str
+
+
+def put_links(store: Store, documents: Iterable[tuple[int, Document]]) -> None:
+    """Store the names and links of new documents, each with the id of its document."""
+    with store.transaction():
+        for identifier, document in documents:
+            names = [(identifier, name, name_key(name)) for name in document.names]
+            links = [(identifier, at, *one, name_key(one[1])) for at, one in enumerate(map(_fields, document.links))]
+            store.connection.executemany("INSERT OR IGNORE INTO document_names VALUES (?, ?, ?)", names)
+            store.connection.executemany("INSERT INTO document_links VALUES (?, ?, ?, ?, ?)", links)
+
+
+def _fields(link: Link) -> tuple[str, str]:
+    return link.kind, link.target
+
+
+def name_key(name: str) -> str:
+    """Return by what a name is looked for: without case, folders and the suffix of a note."""
+    last = name.rstrip("/").rpartition("/")[2] if "@" not in name else name
+    return last.casefold().removesuffix(".md")
+
+
+def links_of(store: Store, document_id: int) -> list[StoredLink]:
+    """Return the links of a document in their order; none where the library has no such tables."""
+    return _links(store, "document_id = ? ORDER BY position", document_id)
+
+
+def links_to(store: Store, keys: Collection[str]) -> list[StoredLink]:
+    """Return the links whose target may have one of these keys."""
+    marks = ", ".join("?" * len(keys))
+    return _links(store, f"key IN ({marks}) ORDER BY document_id, position", *keys)
+
+
+def _links(store: Store, condition: str, *values: object) -> list[StoredLink]:
+    if not has_table(store.connection, "document_links"):
+        return []
+    query = f"SELECT document_id, kind, target, key FROM document_links WHERE {condition}"  # noqa: S608  conditions of ours
+    return [StoredLink(*row) for row in store.connection.execute(query, values)]
+
+
+def names_of(store: Store) -> list[tuple[int, str]]:
+    """Return the names of all documents beside those of their files, as (document id, name)."""
+    if not has_table(store.connection, "document_links"):
+        return []
+    return store.connection.execute("SELECT document_id, name FROM document_names ORDER BY 1, 2").fetchall()
+
+
+def file_keys(path: str) -> set[str]:
+    """Return the keys of a file's names: with its suffix and without."""
+    file = PurePosixPath(path)
+    return {file.name.casefold(), file.stem.casefold()}
+
+
+def paths_named(store: Store, name: str) -> list[str]:
+    """Return the paths of the live documents that have a name beside that of their file."""
+    query = "SELECT path FROM documents JOIN document_names ON document_id = id WHERE live AND key = ? AND name = ?"
+    return [path for (path,) in store.connection.execute(query, (name_key(name), name))]
