@@ -14,6 +14,11 @@ from local_rag.text.words import words_of
 MOST_QUESTIONS = 500  # that are grouped; of more, the newest
 _ALIKE = 0.7  # cosine of a question to the mean of a group
 _MOST_WORDS = 12  # of a question that are looked up
+# What asks, and is no subject of which a document could have the word.
+_ASKING = frozenset(
+    """how many much long far old tall high deep wide big large often fast what when who whom whose which where
+    why""".split()  # noqa: SIM905
+)
 _WANTED = {"number": "a number or an amount", "date": "a date or a time", "name": "the name of somebody"}
 
 Embed = Callable[[Sequence[str]], np.ndarray | None]
@@ -108,7 +113,8 @@ def _gap(group: Sequence[tuple[AskedQuestion, int]], is_known: Callable[[str], b
     unknown = dict[str, str]()
     for one in questions:
         for word in words_of(one.question)[:_MOST_WORDS]:
-            if keyword_tokens(word) and word.casefold() not in unknown and not is_known(word):
+            is_subject = word.casefold() not in _ASKING and keyword_tokens(word)
+            if is_subject and word.casefold() not in unknown and not is_known(word):
                 unknown[word.casefold()] = word
     closest = next((place for one, _ in group for place in one.places if place.path in paths), None)
     wanted = tuple(_WANTED[kind] for kind in kinds)

@@ -45,7 +45,7 @@ def test_questions_that_are_near_stand_together_with_what_would_answer_them() ->
             asked(5, "When does the ferry sail?", "/gone.md", "/d/ferry.md"),
             asked(4, "Rent of the sabbatical cottage", mark="wrong"),
             asked(3, "When will the ferry sail back?", "/d/other.md"),
-            asked(2, "When is the moon full?"),
+            asked(2, "How many moons are full?"),
         ],
         by_first_word,
         lambda word: word in {"ferry", "sail", "rent"},
