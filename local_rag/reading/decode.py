@@ -6,7 +6,8 @@ The encoding is that of a byte order mark, else the declared one, else UTF-8 if 
 import codecs
 import re
 import string
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Sequence
 
 from local_rag.errors import ReadError
 from local_rag.reading.formats import BINARY
@@ -53,6 +54,10 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 _MOST_CONTROLS = 0.2  # of the characters of a text, some of which separate records with them
 _MOST_ZEROS = 0.002  # of the bytes of a text, where a program has damaged it; binary data have more
 _LETTERS_OF_DAMAGED = 20  # in a Western text, for each byte beyond ASCII
+_WORD = re.compile(r"[^\W\d_]+")
+# What ISO 8859-15 alone has: a sign of currency, or a letter behind another one.
+_LATIN_9 = re.compile(rb"\xa4|[A-Za-z\xc0-\xff][\xa6\xa8\xb4\xb8\xbc-\xbe]")
+_MORE_LIKELY = 2.0  # times as likely as Windows-1252 is another encoding of Western text that is taken instead
 _LETTERS, _BEYOND_ASCII = string.ascii_letters.encode(), bytes(range(128, 256))
 _LEAST_TEXT = 0.9  # of the characters with a byte of zero, so that data without a mark are UTF-16
 _NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
@@ -177,7 +182,36 @@ def _guess(data: bytes) -> str:
         if not is_western and _count(data, _LETTERS) < _LETTERS_OF_DAMAGED * _count(data, _BEYOND_ASCII):
             raise ReadError("neither UTF-8 nor any other known encoding; save it as UTF-8")
         return "cp1252"
-    return encoding
+    elif not _fits_script(sample, encoding):
+        others = chardet.detect_all(
+            sample, encoding_era=eras, compat_names=False, max_bytes=_DETECTION_SAMPLE, ignore_threshold=True
+        )
+        return _western(data, sample, [(str(one["encoding"]), one["confidence"]) for one in others])
+    is_superset = encoding == "iso8859-1" or (encoding == "iso8859-15" and not _LATIN_9.search(data))
+    return "cp1252" if is_superset and _is_strict(data, "cp1252") else encoding
+
+
+def _western(data: bytes, sample: bytes, guesses: Sequence[tuple[str, float]]) -> str:
+    """Choose the first guess whose letters fit together, Windows-1252 if it is nearly as likely."""
+    fitting = [one for one in guesses if _is_strict(data, one[0]) and _fits_script(sample, one[0])]
+    usual = next((confidence for name, confidence in fitting if name == "cp1252"), 0.0)
+    return next((name for name, confidence in fitting if confidence > _MORE_LIKELY * usual), "cp1252")
+
+
+def _fits_script(data: bytes, encoding: str) -> bool:
+    """Return whether letters beyond the Latin ones form words of their own.
+
+    A guess takes the letters of a Western text for those of another script: within Latin words, or singly.
+    """
+    text = data.decode(encoding, errors="replace")
+    if len(text) < len(data) or _count(data, _LETTERS) < _count(data, _BEYOND_ASCII):
+        return True
+    words = [word for word in _WORD.findall(text) if any(map(_is_foreign, word))]
+    return 2 * sum(len(word) > 1 and all(map(_is_foreign, word)) for word in words) >= len(words)
+
+
+def _is_foreign(letter: str) -> bool:
+    return letter > "\u024f" and not unicodedata.name(letter, "LATIN").startswith("LATIN")
 
 
 def _has_zeros(data: bytes) -> bool:

@@ -156,3 +156,31 @@ def test_no_declared_codec_is_obeyed_that_is_no_encoding_of_documents(declared: 
 def test_a_declaration_that_fits_with_few_damaged_bytes_is_obeyed() -> None:
     text = unicodedata.normalize("NFC", "これは会社の従業員の休暇規定に関する小さな文書です。")
     assert decode(text.encode("shift_jis") + b"\xff", "shift_jis").startswith(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fee 5 € café",
+        "Straße „Füße“ – 5 €, naïve café.",
+        "Temperature 5 °C ± 2 µm",
+        "Größe: 45 cm × 30 cm, Gewicht ca. 5 kg",
+        "cafe ½ litre of 10 m² at 3 ¾ inch",
+        "It’s “open” – 20 £",
+    ],
+)
+def test_few_letters_and_signs_of_a_western_text_are_no_letters_of_another_script(text: str) -> None:
+    assert decode(text.encode("cp1252")) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [
+        ("Straße Füße größer für Öl über Ärger", "cp437"),
+        ("Отчёт GPS за 2024 год: 5 кг", "cp1251"),
+        ("GPS του πλοίου: 5 μίλια", "cp1253"),
+        ("Kůň úpěl ďábelské ódy", "cp1250"),
+    ],
+)
+def test_other_encodings_are_told_from_a_western_text(text: str, encoding: str) -> None:
+    assert decode(text.encode(encoding)) == text
