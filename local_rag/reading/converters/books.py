@@ -7,11 +7,13 @@ from urllib.parse import unquote
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, notes_of, parse_xml, text_of
-from local_rag.reading.converters.html_pages import MENUS, parse_html, remove_invisible, to_markdown
+from local_rag.reading.converters.html_pages import LONGEST_SHEET, MENUS, parse_html, remove_invisible, to_markdown
+from local_rag.reading.converters.html_parts import apply_raising
 from local_rag.reading.decode import clean, declared_in_html, decode
 from local_rag.reading.provenance import make_provenance
 
 _CONTAINER = "META-INF/container.xml"
+_MOST_SHEETS = 10  # of a book's styles
 
 
 def convert_epub(data: bytes) -> Converted:
@@ -25,6 +27,9 @@ def convert_epub(data: bytes) -> Converted:
         named = {name: [text_of(one) for one in package.iterfind(f".//{{*}}metadata//{{*}}{name}")] for name in _NAMED}
         hrefs = {item.get("id"): item.get("href", "") for item in package.iterfind(".//{*}manifest/{*}item")}
         members, folder = set(archive.namelist()), posixpath.dirname(package_name)
+        names = (posixpath.normpath(posixpath.join(folder, unquote(href))) for href in hrefs.values())
+        sheets = [name for name in names if name.endswith(".css") and name in members]
+        sheet = "\n".join(decode(archive.read(name))[:LONGEST_SHEET] for name in sheets[:_MOST_SHEETS])
         chapters, notes, images = [text for text in named["description"] if text], list[str](), 0
         for reference in package.iterfind(".//{*}spine/{*}itemref"):
             href = hrefs.get(reference.get("idref"), "")
@@ -38,6 +43,7 @@ def convert_epub(data: bytes) -> Converted:
                 continue
             content = archive.read(name)
             page = parse_html(decode(content, declared_in_html(content)))
+            apply_raising(page, sheet)
             notes += remove_invisible(page)
             for menu in page.select(MENUS):
                 menu.decompose()

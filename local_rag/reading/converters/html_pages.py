@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from local_rag.reading.converters.converted import Converted, notes_of
-from local_rag.reading.converters.html_parts import counts_from_one, list_labels, rewrite_tables
+from local_rag.reading.converters.html_parts import apply_raising, counts_from_one, list_labels, rewrite_tables
 from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.decode import clean, declared_in_html, decode_with_notes
 from local_rag.reading.provenance import web_provenance
@@ -28,8 +28,11 @@ _WORD = re.compile(r"\w+")
 # Before the links of a handbook stand signs: `Next: Billing, Up: Top`.
 _TEXT = re.compile(r"\b(?!(?:next|prev|previous|up|top|home|contents|index)\b\s*:)\w+", re.IGNORECASE)
 _NOTE_SIGNS = "a[epub\\:type~=noteref], a[role=doc-noteref]"
-_RAISED = f"sup, sub, {_NOTE_SIGNS}, [style*=vertical-align i], msup, msub, msubsup, mfrac, msqrt, mroot, mtd, mtr"
+_FORMULAS = "msup, msub, msubsup, munder, mover, munderover, mfrac, msqrt, mroot, mtd, mtr"
+_RAISED = f"sup, sub, {_NOTE_SIGNS}, [style*=vertical-align i], {_FORMULAS}"
 _RAISING_STYLE = re.compile(r"(?:^|;)\s*vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
+LONGEST_SHEET = 200_000  # characters of a style sheet
+_VALUES = {"text", "number", "date", "email", "tel", "time", "month", "week", "datetime-local"}  # fields to fill in
 _INDENT = "   "  # of what stands below a number; four spaces would make it code
 _DEEPEST_FRAME = 3  # frames within frames
 
@@ -122,6 +125,7 @@ def remove_invisible(page: "BeautifulSoup") -> tuple[str, ...]:
     A page may hide its body until a script has run, so the body stays.
     """
     frames = _open_frames(page)
+    apply_raising(page, "\n".join(sheet.get_text()[:LONGEST_SHEET] for sheet in page.find_all("style")))
     for tag in page.select(_NOISE):
         tag.decompose()
     hidden = 0
@@ -170,9 +174,11 @@ def _raised(tag: "Tag") -> str | None:  # noqa: PLR0911  a table, in fact
             return subscript(tag.get_text())
         case "msup", [base, above]:
             return base + superscript(above)
-        case "msub", [base, below]:
+        case "msub" | "munder", [base, below]:
             return base + subscript(below)
-        case "msubsup", [base, below, above]:
+        case "mover", [base, above]:
+            return base + (superscript(above) if above.strip().isalnum() else above)
+        case "msubsup" | "munderover", [base, below, above]:
             return base + subscript(below) + superscript(above)
         case "mfrac", [above, below]:
             return f"{_as_one(above)}/{_as_one(below)}"
@@ -304,9 +310,21 @@ def _converter(labels: Mapping[int, str]) -> Any:
             return " ".join(str(el.get("alt") or "").split())
 
         def convert_input(self, el: Any, text: str, parent_tags: Any) -> str:
-            if el.get("type") == "checkbox":
+            kind = str(el.get("type", "text")).lower()
+            if kind in {"checkbox", "radio"}:
                 return "[x] " if el.has_attr("checked") else "[ ] "
-            return ""
+            return f"{el.get('value', '')} " if kind in _VALUES else ""
+
+        def convert_option(self, el: Any, text: str, parent_tags: Any) -> str:
+            chosen = el.find_parent("select")
+            is_chosen = el.has_attr("selected") or chosen is None or not chosen.select_one("option[selected]")
+            return f"{text.strip()} " if is_chosen else ""
+
+        def convert_textarea(self, el: Any, text: str, parent_tags: Any) -> str:
+            return f"{text} "
+
+        def convert_strike(self, el: Any, text: str, parent_tags: Any) -> str:
+            return str(self.convert_del(el, text, parent_tags))
 
         def convert_li(self, el: Any, text: str, parent_tags: Any) -> str:
             label = labels.get(id(el))

@@ -16,6 +16,10 @@ _MOST_CELLS = 200_000  # of a table, with those that merged cells cover
 _LAYOUT = ["table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote"]
 _INTEGER = re.compile(r"\s*([-+]?\d{1,9})(?!\d)")
 _LIST_STYLE = re.compile(r"(?:^|;)\s*list-style(?:-type)?\s*:[^;]*?([a-z-]+)\s*(?:;|$)", re.IGNORECASE)
+_STYLE_RULE = re.compile(r"([^{}]{1,300})\{([^{}]{1,2000})\}")
+_RAISING = re.compile(r"(?:^|;)\s*vertical-align\s*:\s*(?:super|sub)\b", re.IGNORECASE)
+_CLASS = re.compile(r"\s*[a-z]{0,10}\.([A-Za-z][\w-]{0,60})\s*")
+_MOST_CLASSES = 20
 _SIGNS = {"disc", "circle", "square", "none"}  # of a list that is not numbered
 
 
@@ -65,7 +69,7 @@ def _grid(table: "Tag") -> tuple[list[list[str]], set[int], int] | None:
         wide = False
         for cell in cells:
             hang()
-            down, across = _span(cell, "rowspan"), _span(cell, "colspan")
+            down, across = _rows(cell), _span(cell, "colspan")
             cells_left -= down * across
             if cells_left < 0:
                 return None
@@ -95,6 +99,13 @@ def _span(cell: "Tag", name: str) -> int:
     return int(value) if _SPAN.fullmatch(value) and int(value) <= _MOST_SPANNED else 1
 
 
+def _rows(cell: "Tag") -> int:
+    """Return how many rows a cell covers: with `rowspan=0` all that follow in its part of the table."""
+    if str(cell.get("rowspan", "")).strip() != "0" or cell.parent is None:
+        return _span(cell, "rowspan")
+    return min(1 + len(cell.parent.find_next_siblings("tr", limit=_MOST_SPANNED)), _MOST_SPANNED)
+
+
 def _text(cell: "Tag") -> str:
     for image in cell.find_all("img"):
         image.replace_with(str(image.get("alt") or ""))
@@ -111,6 +122,18 @@ def _table(maker: "BeautifulSoup", names: Sequence[str], rows: Sequence[Sequence
             line.append(cell)
         table.append(line)
     return table
+
+
+def apply_raising(page: "Tag", sheet: str) -> None:
+    """Give each element whose class raises or lowers it in a style sheet a style of its own that says so."""
+    classes: dict[str, str] = {}
+    for selectors, declarations in _STYLE_RULE.findall(sheet):
+        if raising := _RAISING.search(declarations):
+            named = (_CLASS.fullmatch(one) for one in selectors.split(","))
+            classes |= {found[1]: raising[0].lstrip("; \n") for found in named if found}
+    for name in list(classes)[:_MOST_CLASSES]:
+        for tag in page.find_all(class_=name):
+            tag["style"] = f"{tag.get('style', '')};{classes[name]}"
 
 
 def list_labels(page: "Tag") -> dict[int, str]:
