@@ -25,6 +25,7 @@ _LONGEST_CODE = 200
 _LARGEST = 1e21
 _LEAST = 1e-100
 _MOST_DIGITS = 30
+_LONGEST_PLAIN = 12  # characters of a small number without an exponent
 _MOST_OF_DENOMINATOR = 5
 _USUAL_KINDS = frozenset({"text", "percent", "digit", "point", "comma"})
 _SAYS_NEGATIVE = re.compile(r"[-\u2212(\w]")
@@ -65,7 +66,10 @@ def show_cell(value: float, code: str, *, from_1904: bool = False) -> str:
 def _plain(value: float) -> str:
     """Write a number with the 15 digits that a spreadsheet shows."""
     short = str(value) if isinstance(value, int) else f"{value:.15g}"
-    return str(value).removesuffix(".0") if "e" in short else short
+    if "e" not in short:
+        return short
+    plain = f"{Decimal(short):f}"
+    return plain if len(plain) <= _LONGEST_PLAIN else str(value).removesuffix(".0")
 
 
 def _show_date(value: float, section: Section, *, from_1904: bool) -> str:

@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
 from local_rag.reading.converters.converted import Converted, parse_xml, related_parts
+from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.converters.number_format import show_cell
 from local_rag.reading.converters.tables import Row, lines_of_table
 from local_rag.reading.decode import clean, decode
@@ -22,6 +23,7 @@ from local_rag.records import Grid, Table
 from local_rag.text.cell_values import StoredNumber
 
 _DELIMITERS = ",;\t|"
+_SAYS_DELIMITER = re.compile(r"\ufeff?\"?sep=([^\s\w\"])\"?\r?\n", re.IGNORECASE)  # a line for Excel
 _SAMPLE, _SAMPLE_LINES, _LONGEST_SAMPLE = 64 * 1024, 10, 4 * 1024 * 1024
 _MOST_MERGED = 200_000  # cells that take their text from a merged cell
 _BLOCK, _OVERLAP = 1 << 20, 1 << 13  # bytes: what is searched for is shorter than the overlap
@@ -96,11 +98,12 @@ class Range(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SheetParts:
-    """The merged cells of a sheet, the names of the cells whose formula has no value, and comments by cell."""
+    """The merged cells of a sheet, the cells whose formula has no value, comments by cell, and texts of drawings."""
 
     merged: tuple[Range, ...]
     formulas: tuple[str, ...]
     comments: tuple[tuple[str, str], ...]
+    boxes: tuple[str, ...]
 
 
 def convert_xlsx(data: bytes) -> Converted:
@@ -117,7 +120,10 @@ def convert_xlsx(data: bytes) -> Converted:
     from_1904 = workbook.epoch == CALENDAR_MAC_1904
     text, notes = _Text(), list[str]()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        raised = dict(_raised_strings(archive))
         for worksheet in workbook.worksheets:
+            for index, written in raised.items():
+                worksheet._shared_strings[index] = written
             worksheet.reset_dimensions()  # a sheet may claim all of Excel's million rows
             parts = parts_of_sheet(archive, worksheet._worksheet_path)
             rows = enumerate(worksheet.iter_rows(), start=1)
@@ -128,6 +134,8 @@ def convert_xlsx(data: bytes) -> Converted:
             sheet.uncomputed = frozenset(map(_place, parts.formulas))
             title = _cell(worksheet.title)
             text.add_sheet(title, sheet)
+            if parts.boxes:
+                text.add([*([] if sheet.rows else [f"## {title}"]), *parts.boxes])
             notes += _notes_of(parts, title if len(workbook.worksheets) > 1 else "")
             if worksheet.sheet_state != "visible":
                 notes.append(f"the hidden sheet {title} is read too")
@@ -152,7 +160,9 @@ def convert_csv(data: bytes) -> Converted:
 def rows_of_csv(text: str) -> Iterator[list[str]] | None:
     """Return the rows of a table of separated values; None for lines of prose."""
     csv.field_size_limit(sys.maxsize)  # the file itself is limited
-    if (delimiter := _delimiter(_beginning(text))) is None:
+    said = _SAYS_DELIMITER.match(text)
+    text = text[said.end() :] if said else text
+    if (delimiter := said[1] if said else _delimiter(_beginning(text))) is None:
         return None
     return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
 
@@ -284,7 +294,7 @@ def parts_of_sheet(archive: zipfile.ZipFile, path: str) -> SheetParts:
             formulas[found[1].decode()] = None
         if len(merged) > _MOST or len(formulas) > _MOST:
             break
-    return SheetParts(tuple(merged), tuple(formulas), tuple(_comments(archive, path)))
+    return SheetParts(tuple(merged), tuple(formulas), tuple(_comments(archive, path)), tuple(_boxes(archive, path)))
 
 
 def _blocks(archive: zipfile.ZipFile, path: str) -> Iterator[bytes]:
@@ -298,16 +308,46 @@ def _blocks(archive: zipfile.ZipFile, path: str) -> Iterator[bytes]:
 
 def _comments(archive: zipfile.ZipFile, path: str) -> Iterator[tuple[str, str]]:
     """Yield the comments of a sheet by cell, without the names of their authors."""
+    for comment in _elements(archive, path, "comments", "{*}comment"):
+        if text := " ".join("".join(comment.itertext("{*}t")).split())[:_LONGEST_COMMENT]:
+            yield comment.get("ref", ""), text
+
+
+def _boxes(archive: zipfile.ZipFile, path: str) -> Iterator[str]:
+    """Yield the lines of the text boxes on a sheet."""
+    for paragraph in _elements(archive, path, "drawing", "{*}txBody/{*}p"):
+        if text := " ".join("".join(paragraph.itertext("{*}t")).split()):
+            yield text
+
+
+def _elements(archive: zipfile.ZipFile, path: str, kind: str, name: str) -> Iterator[Any]:
+    """Yield the elements of a name in the parts of a kind that a sheet refers to."""
     from lxml import etree
 
     with suppress(KeyError, etree.XMLSyntaxError):
-        for _, kind, part in related_parts(archive, path.lstrip("/")):
-            if kind != "comments" or archive.getinfo(part).file_size > _MOST_COMMENTS_BYTES:
-                continue
-            for comment in parse_xml(archive.read(part)).iter("{*}comment"):
-                text = " ".join("".join(comment.itertext("{*}t")).split())[:_LONGEST_COMMENT]
-                if text:
-                    yield comment.get("ref", ""), text
+        for _, of, part in related_parts(archive, path.lstrip("/")):
+            if of == kind and archive.getinfo(part).file_size <= _MOST_COMMENTS_BYTES:
+                yield from islice(parse_xml(archive.read(part)).iterfind(f".//{name}"), _MOST)
+
+
+def _raised_strings(archive: zipfile.ZipFile) -> Iterator[tuple[int, str]]:
+    """Yield the strings with raised or lowered characters, which openpyxl would read as usual ones, by number."""
+    from lxml import etree
+
+    with suppress(KeyError, etree.XMLSyntaxError):
+        strings = archive.read("xl/sharedStrings.xml")
+        if b"vertAlign" not in strings:
+            return
+        for number, string in enumerate(parse_xml(strings).iterfind("{*}si")):
+            if string.find("{*}r/{*}rPr/{*}vertAlign") is not None:
+                yield number, "".join(map(_run, string.iterfind("{*}r")))
+
+
+def _run(run: Any) -> str:
+    text = run.findtext("{*}t") or ""
+    mark = run.find("{*}rPr/{*}vertAlign")
+    place = "" if mark is None else mark.get("val")
+    return superscript(text) if place == "superscript" else subscript(text) if place == "subscript" else text
 
 
 def _place(cell: str) -> tuple[int, int]:
