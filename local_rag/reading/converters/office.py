@@ -23,6 +23,7 @@ from local_rag.reading.converters.word_text import (
     WordText,
     lines_of,
     numbering_part,
+    remove_missing,
 )
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import office_provenance
@@ -84,10 +85,11 @@ def _prepare(package: WordPackage, left_out: Counter[str]) -> tuple[dict[str, li
     styles = Styles(first["styles"])
     text = WordText(styles, Numbering(first["numbering"], styles), left_out)
     notes = (name for kind in ("footnotes", "endnotes", "comments") for name in package.parts(kind))
-    for name in (package.main, *notes):
-        prepared = package.root(name)
-        text.prepare(prepared)
-        package.replace(name, prepared)
+    roots = {name: package.root(name) for name in (package.main, *notes)}
+    remove_missing(roots, {name: package.identities(name) for name in roots}, left_out)
+    for name, root in roots.items():
+        text.prepare(root)
+        package.replace(name, root)
     for name in package.parts("numbering"):
         package.replace(name, numbering_part())
     for name in package.parts("styles"):
@@ -178,7 +180,7 @@ def _shapes(shapes: Iterable[Any], title: Any, left_out: Counter[str]) -> Iterat
         if shape.shape_type == MSO_SHAPE_TYPE.GROUP:
             yield from _shapes(shape.shapes, title, left_out)
         elif getattr(shape, "has_table", False):
-            yield _table([[_said(cell.text_frame) for cell in row.cells] for row in shape.table.rows])
+            yield _table(_cells(shape.table))
         elif getattr(shape, "has_chart", False):
             yield _chart(shape.chart)
         elif getattr(shape, "has_text_frame", False):
@@ -259,6 +261,19 @@ def _diagram(shape: Any) -> list[str]:
     paragraphs = parse_xml(shape.part.related_part(data).blob).iter("{*}p")
     texts = ("".join(one.text or "" for one in paragraph.iter("{*}t")) for paragraph in paragraphs)
     return [text for text in texts if text.strip()]
+
+
+def _cells(table: Any) -> list[list[str]]:
+    """Return the texts of a table of a slide, that of a merged cell in all its places."""
+    texts = [[_said(cell.text_frame) for cell in row.cells] for row in table.rows]
+    for down, row in enumerate(table.rows):
+        for across, cell in enumerate(row.cells):
+            if cell.is_merge_origin:
+                for line in texts[down : down + cell.span_height]:
+                    line[across : across + cell.span_width] = [texts[down][across]] * len(
+                        line[across : across + cell.span_width]
+                    )
+    return texts
 
 
 def _table(rows: list[list[str]]) -> str:

@@ -37,6 +37,14 @@ class WordPackage:
         except KeyError:
             return []
 
+    def identities(self, name: str) -> set[str]:
+        """Return the ids by which a part may refer to others, within the file or beyond it."""
+        folder, _, base = name.rpartition("/")
+        relations = f"{folder}/_rels/{base}.rels".lstrip("/")
+        if relations not in self._members:
+            return set()
+        return {one.get("Id", "") for one in parse_xml(self._archive.read(relations)).iter("{*}Relationship")}
+
     def parts(self, kind: str) -> list[str]:
         """Return the names of the parts of a kind that the document refers to, such as `footnotes`."""
         return [name for _, of, name in self.related(self.main) if of == kind and name in self._members]

@@ -116,6 +116,15 @@ class _Level:
     is_legal: bool
     style: str
 
+    @property
+    def has_digits(self) -> bool:
+        """Return whether the numbers of the level are digits, perhaps with leading zeros."""
+        return bool(self.width) or self.numeral == "decimalZero"
+
+    def written(self, number: int) -> str:
+        """Write a number in the numerals of the level."""
+        return f"{number:0{min(self.width, _MOST_DIGITS)}}" if self.width else numeral(number, self.numeral)
+
 
 @dataclass(slots=True)
 class _List:
@@ -240,6 +249,5 @@ def _written(levels: Mapping[int, _Level], counts: Mapping[int, int], wanted: in
     if found is None or wanted > level:
         return ""
     number = counts.get(wanted, found.start)
-    if found.width:
-        return f"{number:0{min(found.width, _MOST_DIGITS)}}"
-    return str(number) if levels[level].is_legal else numeral(number, found.numeral)
+    # Legal numbers are in digits, also those of higher levels: `Article II` has the `Section 2.01`.
+    return found.written(number) if not levels[level].is_legal or found.has_digits else str(number)

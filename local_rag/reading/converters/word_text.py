@@ -7,7 +7,7 @@ text; and each heading has a style that Mammoth knows.
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from local_rag.reading.converters.converted import between
@@ -18,6 +18,7 @@ MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _CHOICES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _RELATIONS = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _DRAWING = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
+_DESCRIBED = "{http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing}docPr"
 _VML = "{urn:schemas-microsoft-com:vml}"
 LABEL_BEGINS, LABEL_ENDS = "\ue000", "\ue001"  # characters for private use, around the number of a paragraph
 CHUNK_SIGN = "\ue002{}\ue002"  # where a file of another format is a part of the text
@@ -28,7 +29,7 @@ _PROPERTY_NAMES = "pPr rPr tblPr tblPrEx tblGrid trPr tcPr sectPr sdtPr"
 _PROPERTIES = {f"{WORD}{name}" for name in _PROPERTY_NAMES.split()}
 _SHAPES = f"{WORD}drawing", f"{WORD}pict", f"{WORD}object"
 _READ_NAMES = (
-    "t r p fldChar instrText tab noBreakHyphen softHyphen tbl tr tc ins smartTag txbxContent hyperlink br body "
+    "t r p fldChar instrText tab noBreakHyphen softHyphen tbl tr tc ins smartTag txbxContent br body "
     "footnote footnoteReference endnote endnoteReference comment commentReference sdt sdtContent"
 )
 _READ = {f"{WORD}{name}" for name in _READ_NAMES.split()}
@@ -40,6 +41,8 @@ _DEEPEST_LEVEL = 4  # from 0, of the lists that Mammoth knows
 _LONGEST_HEADING = 250  # characters: contracts give whole clauses the level of a heading
 _RAISED, _LONGEST_RAISED = 4, 12  # half points, and characters
 _HEADINGS = 6
+_DROPPED = {"drop", "margin"}
+_MOST_DIGITS = 9
 
 
 class WordText:
@@ -60,8 +63,10 @@ class WordText:
             self._prepare_run(run)
         self._unwrap(root)
         _write_formulas(root)
+        _write_chosen(root)
         _balance_fields(root, self._left_out)
         _lift_text_boxes(root)
+        _join_large_letters(root)
         for paragraph in root.iter(_PARAGRAPH):
             self._prepare_paragraph(paragraph)
 
@@ -122,9 +127,12 @@ class WordText:
                 self._write_symbol(child)
             elif child.tag == _TEXT and child.text and _SIGN.search(child.text):
                 child.text = _SIGN.sub(" ", child.text)
-        if properties is None or properties.find(f"{WORD}vertAlign") is not None:
+        if properties is None:
             return
-        if raised := self._styles.vertical(value_of(properties, "rStyle")) or _by_position(run, properties):
+        if properties.find(f"{WORD}vertAlign") is not None:
+            for name in ("b", "i"):  # marks of emphasis would stand between what is raised
+                _remove_first(properties, name)
+        elif raised := self._styles.vertical(value_of(properties, "rStyle")) or _by_position(run, properties):
             properties.append(_made(properties, "vertAlign", raised))
 
     def _is_hidden(self, run: Any, properties: Any | None) -> bool:
@@ -175,6 +183,22 @@ class WordText:
         if label.text or in_table:
             run = _text_run(paragraph, f"{LABEL_BEGINS}{label.text or '-'}{LABEL_ENDS}")
             properties.addnext(run)
+
+
+def remove_missing(roots: Mapping[str, Any], identities: Mapping[str, set[str]], left_out: Counter[str]) -> None:
+    """Remove references to notes and images that are in no part, given by name with its ids: Mammoth fails on them."""
+    for kind in ("footnote", "endnote", "comment"):
+        known = {note.get(f"{WORD}id") for root in roots.values() for note in root.iter(f"{WORD}{kind}")}
+        for root in roots.values():
+            for reference in list(root.iter(f"{WORD}{kind}Reference")):
+                if reference.get(f"{WORD}id") not in known:
+                    _remove(reference)
+                    left_out[f"{kind}* that the file does not contain"] += 1
+    for name, root in roots.items():
+        for image in root.iter(f"{_DRAWING}blip", f"{_VML}imagedata"):
+            for attribute in (f"{_RELATIONS}{one}" for one in ("embed", "link", "id")):
+                if attribute in image.attrib and image.get(attribute) not in identities[name]:
+                    del image.attrib[attribute]
 
 
 def numbering_part() -> Any:
@@ -273,6 +297,28 @@ def _by_position(run: Any, properties: Any) -> str:
     return "subscript" if place.startswith("-") else "superscript"
 
 
+def _write_chosen(root: Any) -> None:
+    """Write what is chosen in the lists of forms, which stands in no text."""
+    for chosen in list(root.iter(f"{WORD}ddList")):
+        entries = [one.get(f"{WORD}val", "") for one in chosen.iterfind(f"{WORD}listEntry")]
+        number = value_of(chosen, "result") or value_of(chosen, "default") or "0"
+        run = next(chosen.iterancestors(_RUN), None)
+        if run is not None and number.isdecimal() and len(number) < _MOST_DIGITS and int(number) < len(entries):
+            run.addprevious(_text_run(run, entries[int(number)]))
+
+
+def _join_large_letters(root: Any) -> None:
+    """Join a large first letter, which is a paragraph by itself, with the rest of its word."""
+    for frame in list(root.iter(f"{WORD}framePr")):
+        letter = next(frame.iterancestors(_PARAGRAPH), None)
+        rest = None if letter is None else letter.getnext()
+        if letter is None or rest is None or rest.tag != _PARAGRAPH or frame.get(f"{WORD}dropCap") not in _DROPPED:
+            continue
+        at = 0 if rest.find(f"{WORD}pPr") is None else 1
+        rest[at:at] = [run for run in letter if run.tag != f"{WORD}pPr"]
+        _remove(letter)
+
+
 def _balance_fields(root: Any, left_out: Counter[str]) -> None:
     """Remove marks of fields that have no beginning, on which Mammoth fails; count numbers that are stored nowhere."""
     states: list[bool] = []  # of each open field: whether its result has begun
@@ -307,6 +353,8 @@ def _lift(drawing: Any) -> None:
     drawn = (paragraph.iter(f"{_DRAWING}t") for paragraph in drawing.iter(f"{_DRAWING}p"))
     texts = ["".join(text.text or "" for text in paragraph) for paragraph in drawn]
     texts += [path.get("string", "") for path in drawing.iter(f"{_VML}textpath")]
+    if next(drawing.iter(f"{_DRAWING}blip"), None) is None:  # Mammoth describes images
+        texts += [one.get("descr", "") for one in drawing.iterfind(f"*/{_DESCRIBED}")]
     for text in filter(str.strip, texts):
         box = drawing.makeelement(_BOX)
         paragraph = box.makeelement(_PARAGRAPH)
