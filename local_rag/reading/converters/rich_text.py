@@ -14,6 +14,8 @@ from local_rag.reading.provenance import make_provenance
 from local_rag.records import Table
 
 _CODE_PAGE = re.compile(r"\\ansicpg(\d{3,5})\b")
+_FONTS, _LONGEST_FONTS = re.compile(r"\{\\fonttbl(?![a-z])"), 1_000_000
+_FONT, _DEFAULT_CHARSET = re.compile(r"\\f(\d{1,6})(?!\w)|\\fcharset(\d{1,3})"), "1"
 _PICTURE = re.compile(r"\\pict\b")
 _INFORMATION = r"\{\\%s ([^{}\\]{1,500})\}"
 _HEADING_STYLE = re.compile(r"\{\\s(\d{1,5})\b[^{};]{0,1000}?(?:heading|Heading|Überschrift|Titre|Título|Titolo) (\d);")
@@ -45,7 +47,7 @@ _TOKEN = re.compile(
 _ENDS = {"par", "line", "cell", "row", "sect", "page", "column", "nestcell", "nestrow"}
 _CHARACTERS = {"tab", "emdash", "endash", "emspace", "enspace", "bullet", "lquote", "rquote", "ldblquote", "rdblquote"}
 _NOTES, _FRAMES, _LABELS = {"footnote", "annotation"}, re.compile(r"header[lrf]?|footer[lrf]?"), {"listtext", "pntext"}
-_BOXES = {"shp", "shpinst", "shptxt", "do", "dptxbxtext"}
+_BOXES = {"shp", "shpinst", "shptxt", "do", "dptxbxtext", "object", "result"}
 _HIDING, _DELETING = {"v"}, {"deleted", "mvf"}
 _UP, _DOWN, _END = "\ue02b", "\ue02c", "\ue02d"  # characters for private use, around what is raised or lowered
 _RAISING = {"super": _UP, "up": _UP, "sub": _DOWN, "dn": _DOWN, "nosupersub": ""}
@@ -62,7 +64,7 @@ def convert_rtf(data: bytes) -> Converted:
         raise ReadError("not a file in Rich Text Format")
     page = _CODE_PAGE.search(source, 0, 4096)
     left_out = Counter({"image*": len(_PICTURE.findall(source))})
-    marked = _with_marks(rewrite(source, left_out))
+    marked = _with_marks(rewrite(_with_charsets(source), left_out))
     text = rtf_to_text(marked, encoding=f"cp{page[1]}" if page else "cp1252", errors="replace")
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # emoji are escaped as two halves
     sections = Sections()
@@ -77,6 +79,26 @@ def convert_rtf(data: bytes) -> Converted:
         notes=notes_of(left_out),
         provenance=make_provenance(author=author[1] if author else None),
     )
+
+
+def _with_charsets(source: str) -> str:
+    """Reduce the table of fonts to those that name a set of characters: striprtf fails on any other."""
+    begun = _FONTS.search(source[:_LONGEST_FONTS])
+    if begun is None:
+        return source
+    end, depth = len(source), 1
+    for brace in re.finditer("[{}]", source[begun.end() : _LONGEST_FONTS]):
+        depth += 1 if brace[0] == "{" else -1
+        if not depth:
+            end = begun.end() + brace.start()
+            break
+    font, charsets = "", dict[str, str]()
+    for found in _FONT.finditer(source, begun.end(), end):
+        font = found[1] or font
+        if found[2] not in {None, _DEFAULT_CHARSET}:
+            charsets[font] = found[2]
+    table = "".join(f"{{\\f{name}\\fcharset{charset} x;}}" for name, charset in charsets.items())
+    return source[: begun.end()] + table + source[end:]
 
 
 def _with_marks(source: str) -> str:
