@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 
 from local_rag.reading.converters.converted import Converted
 from local_rag.reading.decode import decode_with_notes
@@ -91,7 +92,8 @@ def _entry(kind: str, lines: list[_Line], *, is_cancelled: bool) -> Iterator[str
 
 def _value(name: str, parameters: dict[str, str], value: str) -> str:
     if name in _TIMES:
-        return ", ".join(_time(one, parameters.get("TZID", "")) for one in value.split(","))
+        day = _last_day(value) if name == "DTEND" else ""
+        return day or ", ".join(_time(one, parameters.get("TZID", "")) for one in value.split(","))
     if name in _PEOPLE:
         address = re.sub(r"(?i)^mailto:", "", value.strip())
         called = parameters.get("CN", "").strip()
@@ -107,14 +109,29 @@ def _value(name: str, parameters: dict[str, str], value: str) -> str:
 
 def _time(value: str, zone: str) -> str:
     """Write a time as `2024-05-03 10:00 UTC` or `2024-05-03 10:00 (Europe/Oslo)`; other values stay as they are."""
-    found = _TIME.fullmatch(value.strip())
+    begin, is_period, end = value.strip().partition("/")
+    found = _TIME.fullmatch(begin)
     if not found:
         return value.strip()
+    if is_period:
+        return (
+            f"{_time(begin, zone)}, {_duration(end)}"
+            if end[:1] == "P"
+            else f"{_time(begin, zone)} to {_time(end, zone)}"
+        )
     year, month, day, hour, minute, utc = found.groups()
     if not hour:
         return f"{year}-{month}-{day}"
     place = " UTC" if utc else f" ({zone.lstrip('/')})" if zone else ""
     return f"{year}-{month}-{day} {hour}:{minute}{place}"
+
+
+def _last_day(value: str) -> str:
+    """Return the last day of an entry that takes whole days: its end is the day after (RFC 5545, 3.6.1)."""
+    try:
+        return str(datetime.strptime(value.strip(), "%Y%m%d").date() - timedelta(days=1))
+    except (ValueError, OverflowError):
+        return ""
 
 
 def _duration(value: str) -> str:
