@@ -33,7 +33,7 @@ _TAG_CLOSING = {
     "html": re.compile(r"-->"),
 }
 _QUOTED_OR_ANY = re.compile(r'"(?P<quoted>[^"\n]*)"|[^\n]')
-_CODE_SPAN = re.compile(r"(?<!`)(`{1,3})(?!`)[^`\n]+\1(?!`)")
+_BACKTICKS = re.compile("`+")
 _NEAR = 300  # characters around a tag
 _FILE_NAME = re.compile(r"[^/\n]*+/.*+|\S*\.\w+")
 
@@ -87,7 +87,7 @@ def blank_tags(text: str) -> str:
         if closing is None:
             unclosed.add(kind)
             continue
-        code = _fenced_code(text) if code is None else code
+        code = _code_blocks(text) if code is None else code
         fence = bisect_right(code, (opening.start(), len(text))) - 1
         if fence >= 0 and opening.start() < code[fence][1]:
             continue
@@ -158,11 +158,11 @@ def _fields_in(front_matter: str) -> Mapping[str, object]:
     return {str(name): value for name, value in fields.items()} if isinstance(fields, dict) else {}
 
 
-def _fenced_code(text: str) -> list[tuple[int, int]]:
-    """Return the spans of fenced code, in which tags are content."""
+def _code_blocks(text: str) -> list[tuple[int, int]]:
+    """Return the spans of fenced and indented code, in which tags are content."""
     starts = [*line_starts(text), len(text)]
-    fences = (token.map for token in _blocks(text) if token.type == "fence")
-    return [(starts[lines[0]], starts[lines[1]]) for lines in fences if lines]
+    blocks = (token.map for token in _blocks(text) if token.type in {"fence", "code_block"})
+    return [(starts[lines[0]], starts[lines[1]]) for lines in blocks if lines]
 
 
 def _blocks(text: str, *more: str) -> "list[Token]":
@@ -177,8 +177,12 @@ def _is_in_code(text: str, offset: int) -> bool:
     start = max(text.rfind("\n", 0, offset) + 1, offset - _NEAR)
     end = text.find("\n", offset, offset + _NEAR)
     line = text[start : offset + _NEAR if end < 0 else end]
-    at = offset - start
-    return any(found.start() < at < found.end() for found in _CODE_SPAN.finditer(line))
+    opened = ""  # a span ends with as many backticks as it begins with
+    for ticks in _BACKTICKS.finditer(line):
+        if ticks.start() >= offset - start:
+            return bool(opened) and any(one[0] == opened for one in _BACKTICKS.finditer(line, ticks.start()))
+        opened = "" if ticks[0] == opened else opened or ticks[0]
+    return False
 
 
 def _blank(text: str) -> str:
