@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from local_rag.errors import ReadError
-from local_rag.reading.converters.converted import Converted, notes_of
-from local_rag.reading.converters.pdf_marks import attached_files, marks_of, open_forms, with_marks
+from local_rag.reading.converters.converted import Attachment, Converted, notes_of
+from local_rag.reading.converters.pdf_marks import attach_files, marks_of, open_forms, with_marks
 from local_rag.reading.converters.pdf_page import Cell, Line, RecognizedPage, lines_of
 from local_rag.reading.converters.pdf_tables import PageTable, find_tables, unfold_columns
 from local_rag.reading.converters.tables import pipe_row, pipe_table
@@ -27,6 +27,7 @@ _FEWEST_REPEATS, _REPEATED = 3, 1 / 3  # pages, and their share, on which a line
 _MARGIN = 0.12  # of a page's height, in which its header and its footer stand
 _SAME_HEIGHT = 4.0  # points between the places of a line on several pages
 _APART = 1.25  # times the usual distance of lines
+_RANGE = re.compile(r"[^\W_][-\u2010-\u2013]\Z")  # of numbers, or a code, which goes on with a digit in the next line
 _VALUE = re.compile(r":\s*\S")
 _LARGER = 1.15  # times the height of most text: a heading
 _MOST_BOLD, _LONGEST_BOLD, _BOLD_TOGETHER = 0.3, 100, 2  # share of the text, characters, lines: bold lines are headings
@@ -77,11 +78,11 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
         pdf = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         raise ReadError("encrypted PDF" if "password" in str(error).lower() else "damaged PDF file") from error
-    left_out = Counter[str]()
+    left_out, attachments = Counter[str](), list[Attachment]()
     try:
         open_forms(pdf, left_out)
-        pages = [_read_page(pdf, page, number, recognize, left_out) for number, page in enumerate(pdf)]
-        attachments = attached_files(pdf, left_out)
+        pages = [_read_page(pdf, page, number, recognize, attachments, left_out) for number, page in enumerate(pdf)]
+        attach_files(pdf, attachments, left_out)
         named = pdf.get_metadata_dict()
         outline = list(_outline(pdf))
     finally:
@@ -116,12 +117,14 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
             if page.ocr is not None
         ),
         waiting=waiting,
-        attachments=attachments,
+        attachments=tuple(attachments),
         provenance=pdf_provenance(named),
     )
 
 
-def _read_page(pdf: Any, page: Any, number: int, recognize: Recognize | None, left_out: Counter[str]) -> _Page:
+def _read_page(
+    pdf: Any, page: Any, number: int, recognize: Recognize | None, files: list[Attachment], left_out: Counter[str]
+) -> _Page:
     """Read a page with its marks; with OCR if it has no text, or if its fonts do not tell what it is."""
     import pypdfium2.raw as pdfium
 
@@ -136,7 +139,7 @@ def _read_page(pdf: Any, page: Any, number: int, recognize: Recognize | None, le
             recognized = recognize(page, number)
             lines, unknown = list(recognized.lines), 0
             confidence = recognized.confidence if lines else None
-    lines = with_marks(lines, marks_of(pdf, page, left_out))
+    lines = with_marks(lines, marks_of(pdf, page, files, left_out))
     height = 0.0 if page.get_rotation() else page.get_height()
     tables = {table.first: table for table in find_tables(lines)}
     return _Page(lines, tables, confidence, waits, height, unknown)
@@ -347,6 +350,8 @@ def _write(pages: Sequence[_Page]) -> tuple[str, tuple[Table, ...], list[int]]:
                 if joins and _breaks_word(pieces[-1], written):
                     pieces[-1], separator = pieces[-1][:-1], ""
                     length -= 1
+                elif joins and _RANGE.search(pieces[-1]) and written[:1].isdecimal():
+                    separator = ""
                 else:
                     separator = " " if joins and _goes_on(pieces[-1], written) else end
                 page.starts[line] = length + len(separator)

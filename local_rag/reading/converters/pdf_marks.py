@@ -44,8 +44,8 @@ def open_forms(pdf: Any, left_out: Counter[str]) -> None:
     left_out["form* in XFA, of which only the fields are read,"] += kind == pdfium.FORMTYPE_XFA_FULL
 
 
-def marks_of(pdf: Any, page: Any, left_out: Counter[str]) -> list[Mark]:
-    """Return the values and remarks of a page."""
+def marks_of(pdf: Any, page: Any, files: list[Attachment], left_out: Counter[str]) -> list[Mark]:
+    """Return the values and remarks of a page; add the files that are attached to places on it."""
     import pypdfium2.raw as pdfium
 
     count = pdfium.FPDFPage_GetAnnotCount(page.raw)
@@ -57,6 +57,8 @@ def marks_of(pdf: Any, page: Any, left_out: Counter[str]) -> list[Mark]:
             continue
         try:
             mark = _mark(pdf, annotation, left_out)
+            if pdfium.FPDFAnnot_GetSubtype(annotation) == pdfium.FPDF_ANNOT_FILEATTACHMENT:
+                _attach(pdf, pdfium.FPDFAnnot_GetFileAttachment(annotation), files, left_out)
         finally:
             pdfium.FPDFPage_CloseAnnot(annotation)
         if mark is not None and mark.text.strip():
@@ -85,20 +87,24 @@ def with_marks(lines: Sequence[Line], marks: Sequence[Mark]) -> list[Line]:
     return written
 
 
-def attached_files(pdf: Any, left_out: Counter[str]) -> tuple[Attachment, ...]:
-    """Return the files that are attached to a document."""
-    count, size = pdf.count_attachments(), 0
-    files: list[Attachment] = []
+def attach_files(pdf: Any, files: list[Attachment], left_out: Counter[str]) -> None:
+    """Add the files that are attached to a document."""
+    count = pdf.count_attachments()
     for number in range(min(count, _MOST_FILES)):
-        attached = pdf.get_attachment(number)
-        data = bytes(attached.get_data())
-        size += len(data)
-        if size > _MOST_BYTES:
-            left_out["attached file* beyond the limit"] += count - number
-            return tuple(files)
-        files.append(Attachment(attached.get_name() or "attachment", data))
+        _attach(pdf, pdf.get_attachment(number).raw, files, left_out)
     left_out["attached file* beyond the limit"] += max(0, count - _MOST_FILES)
-    return tuple(files)
+
+
+def _attach(pdf: Any, attached: Any, files: list[Attachment], left_out: Counter[str]) -> None:
+    import pypdfium2
+
+    if not attached:
+        left_out["attached file*"] += 1
+    elif len(files) >= _MOST_FILES or sum(len(file.data) for file in files) > _MOST_BYTES:
+        left_out["attached file* beyond the limit"] += 1
+    else:
+        file = pypdfium2.PdfAttachment(attached, pdf)
+        files.append(Attachment(file.get_name() or "attachment", bytes(file.get_data())))
 
 
 def _mark(pdf: Any, annotation: Any, left_out: Counter[str]) -> Mark | None:
@@ -117,7 +123,6 @@ def _mark(pdf: Any, annotation: Any, left_out: Counter[str]) -> Mark | None:
     said = _string(lambda *to: pdfium.FPDFAnnot_GetStringValue(annotation, b"Contents", *to)).strip()
     if not said:
         left_out["stamp*"] += kind == pdfium.FPDF_ANNOT_STAMP
-        left_out["attached file*"] += kind == pdfium.FPDF_ANNOT_FILEATTACHMENT
         return None
     return Mark(said if kind == pdfium.FPDF_ANNOT_FREETEXT else f"Comment: {said}", *place)
 
