@@ -10,6 +10,7 @@ from tests.reading.golden import (
     page_cases,
     pdf_cases,
     plain_cases,
+    producer_cases,
     table_cases,
 )
 from tests.reading.golden.case import Case, Cell, problems
@@ -23,6 +24,7 @@ CASES: list[Case] = [
     *table_cases.CASES,
     *pdf_cases.CASES,
     *fidelity_cases.CASES,
+    *producer_cases.CASES,
 ]
 
 
