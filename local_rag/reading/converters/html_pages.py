@@ -324,7 +324,7 @@ def _converter(labels: Mapping[int, str]) -> Any:
             return f"{text} "
 
         def convert_strike(self, el: Any, text: str, parent_tags: Any) -> str:
-            return str(self.convert_del(el, text, parent_tags))
+            return str(super().convert_del(el, text, parent_tags))  # type: ignore[misc]
 
         def convert_li(self, el: Any, text: str, parent_tags: Any) -> str:
             label = labels.get(id(el))

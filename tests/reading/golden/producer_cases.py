@@ -48,7 +48,7 @@ WORD = [
 
 
 def sheet_with_box() -> bytes:
-    import xlsxwriter
+    import xlsxwriter  # type: ignore[import-untyped]
 
     buffer = io.BytesIO()
     workbook = xlsxwriter.Workbook(buffer)
