@@ -17,6 +17,7 @@ from local_rag.feedback.marks import GateBase, Marked, Marks, MarksEffect, lifte
 from local_rag.holdings import Holdings
 from local_rag.index.protocol import Index
 from local_rag.keys import key_of
+from local_rag.model_records import PLAIN_FORM
 from local_rag.models.choice import calibration_of, find, identity_of
 from local_rag.records import Answer
 from local_rag.retrieval.live_searcher import OpenSearcher, live_index, require_sound
@@ -150,7 +151,7 @@ class Judged(Holdings):
 
     @property
     def _marks(self) -> Marks:
-        return Marks(self._asked, self._gate_base)
+        return Marks(self._asked, self._known_base)
 
     def _marking(self, question: str, *, marked: bool) -> Marking:
         """Return what puts the passages for a question in order, and notes whether it is a follow-up."""
@@ -171,6 +172,12 @@ class Judged(Holdings):
             base = self._shared.gate_base
             recipe = base.recipe if base else ""
             self._asked.add(answer, words=marking.words, recipe=recipe, epoch=epoch)
+
+    def _known_base(self) -> GateBase:
+        """Return the gate without marks, or while the answer model is missing one that no mark is about."""
+        with suppress(ModelError):
+            return self._gate_base()
+        return GateBase(None, PLAIN_FORM, "")
 
     def _gate_base(self) -> GateBase:
         """Return the gate as it is without marks."""

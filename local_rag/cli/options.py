@@ -268,7 +268,7 @@ _filters = together(
         "tags",
         multiple=True,
         metavar="TAG",
-        help="Only documents with this tag; repeat to require several.",
+        help="Only documents with this tag, or this property as NAME=VALUE; repeat to require several.",
     ),
 )
 

@@ -12,7 +12,7 @@ from local_rag.text.tokens import keyword_tokens
 from local_rag.text.words import words_of
 
 MOST_QUESTIONS = 500  # that are grouped; of more, the newest
-_ALIKE = 0.7  # cosine of a question to the mean of a group
+_ALIKE = 0.65  # cosine of a question to the mean of a group
 _MOST_WORDS = 12  # of a question that are looked up
 # What asks, and is no subject of which a document could have the word.
 _ASKING = frozenset(

@@ -4,6 +4,7 @@ The text keeps what a reader sees of them: the text of the link, or the name of 
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from local_rag.records import Link, LinkKind
@@ -25,7 +26,7 @@ def read_wikilinks(text: str) -> tuple[str, tuple[Link, ...]]:
         target, said = found[2].rstrip("\\").strip(), (found[3] or "").strip()
         name, _, heading = target.partition("#")
         is_number = name.strip().isdecimal()  # [[1]] is a list or a reference
-        if not target or is_number or found[2][0].isspace() or any(a <= found.start() < b for a, b in code):
+        if not target or is_number or found[2][0].isspace() or _is_within(code, found.start()):
             return found[0]
         kind: LinkKind = "embed" if found[1] else "link"
         if name.strip():
@@ -49,7 +50,7 @@ def aliases_of(fields: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _code(text: str) -> list[tuple[int, int]]:
-    """Return the spans of code, in which brackets are content."""
+    """Return the spans of code, in which brackets are content, in order and apart."""
     spans, opened = list[tuple[int, int]](), None
     for fence in _FENCE.finditer(text):
         if opened is None:
@@ -59,4 +60,16 @@ def _code(text: str) -> list[tuple[int, int]]:
             opened = None
     if opened is not None:
         spans.append((opened.start(), len(text)))
-    return [*spans, *(found.span() for found in _SPAN.finditer(text))]
+    apart = list[tuple[int, int]]()
+    for start, end in sorted([*spans, *(found.span() for found in _SPAN.finditer(text))]):
+        if not apart or start >= apart[-1][1]:
+            apart.append((start, end))
+        else:
+            apart[-1] = apart[-1][0], max(end, apart[-1][1])
+    return apart
+
+
+def _is_within(spans: Sequence[tuple[int, int]], offset: int) -> bool:
+    """Return whether an offset lies in one of the spans, which are sorted and apart."""
+    before = bisect_right(spans, offset, key=lambda span: span[0])
+    return before > 0 and offset < spans[before - 1][1]

@@ -172,7 +172,7 @@ class AskedQuestions:
     def marked(self, recipe: str | None = None) -> list[AskedQuestion]:
         """Return what everybody with these limits has marked, of each question the last mark, in their order.
 
-        With a `recipe`, only answers of this model, prompt and reader.
+        With a `recipe`, only answers of this model, prompt and reader; an empty one is that of answers by code.
         """
         found = self._asked(
             "mark <> '' AND limits = ?1 AND (?2 IS NULL OR recipe = ?2) ORDER BY marked", self._asker.limits, recipe

@@ -8,6 +8,7 @@ import pytest
 from local_rag.asking import Filters, Person, Turn
 from local_rag.errors import LibraryError, MissingError
 from local_rag.evaluation.dataset import load_dataset
+from local_rag.library import Library
 from local_rag.view import View
 from tests.conftest import Run
 from tests.feedback.berths import harbour, opened, parts, question
@@ -193,3 +194,12 @@ def test_the_command_line_marks_shows_and_takes_back(lib: Path, run: Run) -> Non
     assert "held out" in table
     assert "shipped" in table
     assert "as shipped" in said("eval", "marks", "--shipped")
+
+
+def test_marks_are_told_and_made_without_the_answer_model(lib: Path) -> None:
+    with opened(lib) as library:
+        library.ask(question(2))
+    with Library(lib, parts=parts(), profile="tiny", answer_model="no-such-model") as library:
+        assert library.mark(question(2), "right").until_refit == 20
+        assert (library.marks().right, library.marks().counted) == (1, 0)
+        assert library.gate_notice() == ""
