@@ -10,11 +10,13 @@ from math import log
 from local_rag.display import table_lines
 from local_rag.errors import QuestionError
 from local_rag.records import TableAnswer
-from local_rag.tables.choose import Reading, readings
+from local_rag.tables.choose import readings
 from local_rag.tables.follow_up import merged
 from local_rag.tables.matches import Matcher
+from local_rag.tables.meanings import Reading
 from local_rag.tables.question_words import Said, Word, read_words
 from local_rag.tables.relation_set import NamedRelation, RelationSet
+from local_rag.tables.rewording import wordings
 from local_rag.tables.run import NoRowsError, run
 from local_rag.tables.views import View, are_versions, joins, unions, view_of
 from local_rag.tables.vocabulary import ALIASES, CAN, COUNTED, SMALL_WORDS, SYNONYMS
@@ -38,6 +40,11 @@ class FromRows:
 
 def answer_from_rows(question: str, held: RelationSet, earlier: Sequence[str] = ()) -> FromRows | None:
     """Return what rows say; None if the question is none about rows, as far as code can tell."""
+    found = [_answer_wording(wording, held, earlier) for wording in wordings(question)]
+    return next((one for one in found if one and one.table), found[0])
+
+
+def _answer_wording(question: str, held: RelationSet, earlier: Sequence[str]) -> FromRows | None:
     if not held.named or (said := read_words(question)) is None:
         return None
     if earlier and (joint := merged(earlier[-1], question)):
@@ -73,7 +80,9 @@ def _candidates(said: Said, held: RelationSet) -> list[NamedRelation]:
 def _words_of(one: NamedRelation, held: RelationSet) -> frozenset[str]:
     key = ("words", one.table)
     if key not in held.known:
-        held.known[key] = one.stored.words | view_of(one).names
+        view = view_of(one)
+        of_columns = {word for column in view.columns for word in column.keys}
+        held.known[key] = one.stored.words | view.names | of_columns
     found: frozenset[str] = held.known[key]
     return found
 
@@ -116,6 +125,10 @@ def _is_about(one: Reading, said: Said) -> bool:
         return False
     if said.computes:
         return one.evidence >= _EVIDENCE
+    if said.focus == "whether":
+        return one.evidence >= _OF_NAMES and not one.doubts
+    if one.query.operation in {"sum", "mean"} and (one.query.group or one.query.conditions):
+        return one.evidence >= _OF_NAMES
     if said.focus == "list" and one.query.operation == "list" and one.names + len(one.query.conditions) == 0:
         return one.evidence >= _EVIDENCE  # "List the carriers": every word is understood
     named = len(one.query.conditions) + (one.query.shown is not None or one.query.group is not None)

@@ -5,62 +5,35 @@ a word that means nothing by itself. Where several columns may be meant, all rea
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from itertools import pairwise
 
-from local_rag.tables.conditions import (
-    NoConditionError,
-    date_column,
-    joined_values,
-)
-from local_rag.tables.matches import Match, Matcher, head_of
+from local_rag.tables.conditions import NoConditionError, date_column, in_order, joined_values
+from local_rag.tables.extremes import Extremes
+from local_rag.tables.matches import Matcher
+from local_rag.tables.meanings import NotReadError, Reading
 from local_rag.tables.query import Condition, Direction, Operation, Query
-from local_rag.tables.question_words import Said, Word
+from local_rag.tables.question_words import Said
 from local_rag.tables.relation_set import RelationSet
-from local_rag.tables.roles import QUANTITY, STRONG, YEARS, Roles, is_money, is_summable
-from local_rag.tables.views import View, ViewColumn
-from local_rag.tables.vocabulary import COUNTED, MONEY_WORDS, SYNONYMS, keys_of
-from local_rag.text.tokens import key_of_word
+from local_rag.tables.roles import QUANTITY, STRONG, YEARS, is_summable
+from local_rag.tables.views import View, values_of
 
-_BETWEEN = frozenset("is was are were our the best worst which what".split())  # noqa: SIM905
+_THERE = re.compile(r"(?:(?:is|are|was|were) there|(?:do|did) we have|have we)\b", re.IGNORECASE)
 _RATIO = re.compile(r"\bper\b", re.IGNORECASE)
-_SUMMED = re.compile(
-    r"\b(?:revenue|turnover|sales|spen[dt]\w{0,12}|budgets?|hours|units|quantity|income|costs?)\b", re.IGNORECASE
-)
 _EXISTS = re.compile(
     r"\b(?:are|is) (?:there|in|listed)\b|\bdo we (?:have|sell|offer|use)\b"
     r"|\b(?:list|show|all|every|different|exist|distinct)\b",
     re.IGNORECASE,
 )
-_RANKS = keys_of("rank ranking position pos place")
-_OF_ORDER = re.compile(
-    r"\b(?:listed|on the (?:list|chart|table)|in the (?:list|chart|table)|row|next|previous|above|below)\b", re.I
+_BESIDE = re.compile(
+    r"\b(?:after|before|above|below|beneath|behind|next to|following|follows|followed|preced\w{1,5}"
+    r"|on top of|under) (?:the )?",
+    re.IGNORECASE,
 )
 _AMOUNT = re.compile(
     r"\b(?:spend|spent|earn(?:ed)?|invoiced|bill(?:ed)?|pay|paid|charge[ds]?|revenue|turnover|sales|hours|quantity)\b",
     re.IGNORECASE,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A meaning of a question: one query, or two whose values are subtracted, the first `minus` the second.
-
-    `unknown` are the words that it leaves unexplained, `doubts` how much of it is a guess, `evidence` how much of the
-    question names something of the view. With `absolute`, the difference has no sign.
-    """
-
-    query: Query
-    minus: Query | None = None
-    absolute: bool = False
-    unknown: tuple[Word, ...] = ()
-    doubts: int = 0
-    evidence: float = 0.0
-    names: float = 0.0
-
-
-class NotReadError(Exception):
-    """The question cannot be read in this view."""
 
 
 def readings(said: Said, view: View, held: RelationSet) -> list[Reading]:
@@ -72,14 +45,14 @@ def readings(said: Said, view: View, held: RelationSet) -> list[Reading]:
         return []
 
 
-class _Chooser(Roles):
+class _Chooser(Extremes):
     """Choose the queries that a question means from the roles of its parts."""
 
-    def read(self) -> Iterator[Reading]:
+    def read(self) -> Iterator[Reading]:  # noqa: PLR0912
         """Yield the meanings of the question."""
         said, operations = self.said, self.said.operations
         self._require_column()
-        if said.negations and not any("NOT" in one.sql for _, one in self.values):
+        if said.negations and not self.lacks and not any("NOT" in one.sql for _, one in self.values):
             raise NotReadError
         if (
             _RATIO.search(said.text)
@@ -89,9 +62,17 @@ class _Chooser(Roles):
             raise NotReadError
         if self.group is None and any(map(self._is_ratio, _RATIO.finditer(said.text))):
             raise NotReadError
-        if re.search(r"\bthan\b", said.text) and not said.comparisons and "difference" not in operations:
+        if (
+            re.search(r"(?<!other )(?<!rather )\bthan\b", said.text)
+            and not said.comparisons
+            and "difference" not in operations
+        ):
             raise NotReadError
-        if "difference" in operations:
+        if self._goes_by_order() or self._adds_columns():
+            raise NotReadError
+        if said.focus == "whether":
+            yield from self._whether()
+        elif "difference" in operations:
             yield from self._difference()
         elif said.superlatives or said.limit:
             yield from self._extreme()
@@ -108,43 +89,21 @@ class _Chooser(Roles):
         elif said.focus in {"which", "list", "who", "what", "when", "where", "how much", ""}:
             yield from self._look_up()
 
-    def _is_ratio(self, per: re.Match[str]) -> bool:
-        """Return whether a column of numbers stands behind "per", unless that belongs to a column's name."""
-        places = [(match, *self._place(match)) for match in self.matches if match.kind == "column"]
-        behind = next((match for match, start, _ in places if 0 <= start - per.end() <= 1), None)
-        inside = any(start <= per.start() < end for _, start, end in places)
-        names = behind.columns if behind else ()
-        return not inside and any(one.kind == "number" and not _RATIO.search(one.name) for one in names)
+    def _goes_by_order(self) -> bool:
+        """Return whether it asks for what stands before or behind a row: "the city after Tainan"."""
+        places = [self._place(one)[0] for one in self.matches if one.kind == "value"]
+        return any(
+            0 <= place - found.end() <= len("the ") for found in _BESIDE.finditer(self.said.text) for place in places
+        )
 
-    def _query(self, operation: Operation, measure: ViewColumn | None = None, **more: object) -> Query:
-        made = Query(self.view, operation, measure, conditions=self.conditions, group=self.group, part=self.group_part)
-        return replace(made, **more)  # type: ignore[arg-type]
-
-    def _done(self, query: Query, minus: Query | None = None, *, absolute: bool = False) -> Reading:
-        unused = [match for match in self.matches if match.start not in self.used and match.kind == "column"]
-        doubts = self.doubts + sum(match.strength >= STRONG and not self._is_plain(match) for match in unused)
-        evidence = sum((match.end - match.start) * match.strength for match in self.matches)
-        evidence += len(self.periods) + self.bonus
-        names = sum((match.end - match.start) * match.strength for match in self.matches if match.kind == "name")
-        if self.view.kind == "join" and not _uses_both(query):
-            raise NotReadError
-        explained = query.measure.keys if query.measure else ()
-        unknown = tuple(word for word in self.unknown if word.key not in explained)
-        return Reading(query, minus, absolute, unknown, doubts, evidence, names)
-
-    def _is_plain(self, match: Match) -> bool:
-        """Return whether a column is only mentioned: "all customers", "of the orders"."""
-        before = self.said.text[: self._place(match)[0]]
-        if any(one.kind == "number" for one in match.columns):
-            return False
-        if not set(match.columns[0].keys) & self.view.names and re.search(r"\bof \Z", before, re.IGNORECASE):
-            return False
-        return bool(re.search(r"\b(?:all|the|our|any|these|of|in) \Z", before, re.IGNORECASE))
-
-    def _each(self, columns: Sequence[ViewColumn], make: object) -> Iterator[Reading]:
-        assert callable(make)
-        for column in columns:
-            yield self._done(make(column))
+    def _adds_columns(self) -> bool:
+        """Return whether two columns of numbers are to be added: "apps and goals"."""
+        ends = [(self._place(one), one) for one in self._columns("number") if one.strength >= STRONG]
+        return any(
+            self.said.text[one[1] : other[0]].strip().lower() == "and"
+            for (one, _), (other, _) in pairwise(ends)
+            if "difference" not in self.said.operations
+        )
 
     def _aggregate(self, operation: Operation) -> Iterator[Reading]:
         measures = self._measures(adds_up=operation == "sum")
@@ -179,6 +138,9 @@ class _Chooser(Roles):
             return
         self.used.add(subject.start)
         numbers = [one for one in subject.columns if one.kind == "number"]
+        if numbers and not set(numbers[0].keys) & YEARS and self._counts_up(numbers[0]):
+            yield self._done(self._query("count"))
+            return
         if numbers and set(numbers[0].keys) & YEARS:
             yield self._done(self._query("distinct", numbers[0]))
             return
@@ -187,142 +149,22 @@ class _Chooser(Roles):
             yield from self._each(columns, lambda one: self._query("sum", one))
             return
         for column in [one for one in subject.columns if one.kind != "number"][:1]:
-            if subject.strength < 0.6 and not distinct and self._names_rows():  # noqa: PLR2004
+            weak = subject.strength < 0.6 and self._names_rows()  # noqa: PLR2004
+            if not distinct and (weak or any(one.column == column for one in self.conditions)):
                 yield self._done(self._query("count"))
-            elif distinct or not self._is_unique(column):
+            elif (
+                not distinct
+                and column is self._label()
+                and not self._is_unique(column)
+                and self._is_mostly_unique(column)
+            ):
+                raise NotReadError  # rows or different values
+            elif distinct or not self._is_unique(column) or self.view.kind == "join" or self.compared:
                 yield self._done(self._query("distinct", column))
             elif self.conditions and column is not self._label() and not self._names_rows():
                 raise NotReadError  # its cells may hold several
             else:
                 yield self._done(self._query("count"))
-
-    # The highest and the lowest
-
-    def _extreme(self) -> Iterator[Reading]:  # noqa: PLR0912, PLR0915
-        said = self.said
-        start, end, way, hint = said.superlatives[0] if said.superlatives else (0, 0, "max", "")
-        direction: Direction = "min" if way == "min" or re.search(r"\bbottom\b", said.text, re.IGNORECASE) else "max"
-        after = self._after(end)
-        subject = self._asked_for(end)
-        if said.focus == "who" and subject:
-            self.bonus += 0.4
-        if hint == "date" and _OF_ORDER.search(said.text):
-            raise NotReadError
-        if hint == "date" and not any(one.kind == "date" for one in self.view.columns):
-            raise NotReadError
-        if hint == "date" and (column := date_column(self.view, said, None, self.matches)):
-            self._use(column)
-            if said.focus == "when" or (subject is None and said.focus in {"what", ""} and self._is_named_date()):
-                yield self._done(self._query("max" if direction == "max" else "min", column, group=None))
-                return
-            shown = subject or self._label()
-            if shown is None or (subject is None and said.focus == "who"):
-                raise NotReadError
-            yield self._done(
-                self._query("top", column, shown=shown, group=None, direction=direction, limit=said.limit or 1)
-            )
-            return
-        if hint == "count":
-            if subject is None:
-                raise NotReadError
-            yield self._done(self._ranked("count", None, subject, direction))
-            return
-        counts = (
-            said.text[start:end].lower() in {"most", "fewest", "least"}
-            or "most" in said.text[start:end].lower().split()
-        )
-        measures = self._hinted(hint) if hint else []
-        if hint and not measures:
-            raise NotReadError
-        if not measures:
-            near = [match for match in self._columns("number") if match.start == after]
-            if not near and counts and self._counts_rows(after):
-                if subject is None:
-                    raise NotReadError
-                yield self._done(self._ranked("count", None, subject, direction))
-                return
-            measures = self._measures(adds_up="sum" in said.operations)
-        if not measures or any(set(one.keys) & _RANKS for one in measures):
-            raise NotReadError
-        if subject is None and said.focus == "who":
-            raise NotReadError
-        rows = self._is_row(after, hint)
-        for measure in measures:
-            if subject is None:
-                if said.limit > 1 or rows or self._is_noun_after(measure):
-                    shown = self._label()
-                    yield self._done(
-                        self._query("top", measure, shown=shown, direction=direction, limit=said.limit or 1)
-                    )
-                else:
-                    yield self._done(self._query("max" if direction == "max" else "min", measure))
-                continue
-            operation: Operation = "mean" if "mean" in said.operations else "sum"
-            grouped = "mean" in said.operations or "sum" in said.operations
-            single = not grouped and (rows or not is_summable(measure) or subject.kind == "number")
-            if not self.group_part and (single or (self._is_unique(subject) and not grouped)):
-                yield self._done(
-                    self._query("top", measure, shown=subject, group=None, direction=direction, limit=said.limit or 1)
-                )
-            else:
-                yield self._done(self._ranked(operation, measure, subject, direction))
-                if not (
-                    grouped
-                    or said.text[start:end].lower() == "most"
-                    or hint
-                    or self.group_part
-                    or _SUMMED.search(said.text)
-                    or said.limit
-                ):
-                    # The highest sum, or the highest row: an answer only if both have the same.
-                    yield self._done(
-                        self._query("top", measure, shown=subject, group=None, direction=direction, limit=1)
-                    )
-
-    def _is_noun_after(self, measure: ViewColumn) -> bool:
-        """Return whether a name of the rows follows the measure: "the lowest grossing film"."""
-        ends = [match.end for match in self.matches if measure in match.columns]
-        return any(match.kind == "name" and match.start in ends for match in self.matches)
-
-    def _ranked(
-        self, operation: Operation, measure: ViewColumn | None, subject: ViewColumn, direction: Direction
-    ) -> Query:
-        part = self.group_part
-        return self._query(
-            operation, measure, group=subject, part=part, direction=direction, limit=self.said.limit or 1
-        )
-
-    def _counts_rows(self, after: int) -> bool:
-        """Return whether "the most" counts rows: of a word for them, of a column of texts, or of nothing said."""
-        if after >= len(self.said.words):
-            return not any(word.key in MONEY_WORDS - {"order"} for word in self.said.words)
-        word = self.said.words[after]
-        match = next((one for one in self.matches if one.start == after), None)
-        if match and match.kind == "column" and match.start not in self.used:
-            counted = all(one.kind == "text" for one in match.columns)
-            if counted:
-                self.used.add(match.start)
-            return counted
-        return (match is not None and match.kind == "name") or word.key in COUNTED or word.key in self.view.names
-
-    def _is_row(self, after: int, hint: str) -> bool:
-        """Return whether the superlative is of rows: "the largest order", "the most expensive product"."""
-        match = next((one for one in self.matches if one.start == after), None)
-        word = self.said.words[after] if after < len(self.said.words) else None
-        if hint == "quantity":
-            return False
-        if match and match.kind == "name":
-            return True
-        if hint == "price" and not any(
-            one.kind == "column" and one.columns[0].kind == "number" for one in self.matches
-        ):
-            return True
-        named = match is not None and match.kind == "column" and match.columns[0].kind == "text"
-        if named and match is not None:
-            self.used.add(match.start)
-        if named and not hint:
-            return match is not None and self._is_unique(match.columns[0])
-        return bool(named or (word and word.text.lower() in {"single", "order", "invoice", "item", "entry", "row"}))
 
     def _require_column(self) -> None:
         """Raise NotReadError if a value stands where "which" asks for a column: "which city" among kinds of places."""
@@ -334,53 +176,6 @@ class _Chooser(Roles):
         after = next((one for one in self.matches if one.start == first.end), None)
         if not before and (after is None or after.kind == "value"):
             raise NotReadError
-
-    def _asked_for(self, end: int) -> ViewColumn | None:
-        """Return the column that is asked for by "which", "who" or "top 5", or stands behind the superlative."""
-        said = self.said
-        for start, _, part in self.parts:
-            if (
-                said.focus in {"which", "what", "when"}
-                and not set(said.text[said.focus_end : start].lower().split()) - _BETWEEN
-            ):
-                self.group_part = part
-                return date_column(self.view, said, None, self.matches)
-        if said.focus in {"which", "list", "what", ""} and (subject := self._subject()):
-            texts = [one for one in subject.columns if one.kind != "number" or set(one.keys) & YEARS]
-            if texts:
-                self.used.add(subject.start)
-                return texts[0]
-            if said.focus == "which":
-                raise NotReadError
-        if said.focus == "who":
-            return self._who()
-        after = self._after(
-            max(end, max((stop for start, stop in said.operation_spans if said.limit and start >= 0), default=0))
-        )
-        match = next((one for one in self.matches if one.start == after and one.kind == "column"), None)
-        if match and match.columns[0].kind == "text":
-            self.used.add(match.start)
-            return match.columns[0]
-        if self.group is not None:
-            return self.group
-        return None
-
-    def _hinted(self, hint: str) -> list[ViewColumn]:
-        """Return the columns of numbers that a superlative such as "cheapest" compares."""
-        named = [one for match in self._columns("number") for one in match.columns if one.kind == "number"]
-        if named:
-            for one in named:
-                self._use(one)
-            return list(dict.fromkeys(named))[:1]
-        key = key_of_word(hint)
-        words = {key} | SYNONYMS.get(key, frozenset())
-        exact = [one for one in self._numbers() if key in one.keys]
-        found = exact or [one for one in self._numbers() if set(head_of(one.keys)) & words]
-        if found:
-            self.bonus += 0.5
-        elif hint == "price" and (found := [one for one in self._numbers() if is_money(one)]):
-            self.doubts += 1
-        return found
 
     def _which_of_two(self) -> Iterator[Reading]:
         """Return which of the values that are named has more or less: "Which has more seats, Oslo or Leeds?"."""
@@ -432,6 +227,8 @@ class _Chooser(Roles):
         if pairs:
             (first, one), (second, other) = pairs[0]
             rest = [condition for match, condition in values if match not in (first, second)]
+            if len(self.periods) > 1:
+                raise NotReadError
             more = (*joined_values(rest), *self.periods, *self.compared)
             yield self._pair((one, *more), (other, *more))
         elif len(columns) == 2:  # noqa: PLR2004
@@ -456,6 +253,35 @@ class _Chooser(Roles):
         return self._query(operation, measures[0], conditions=one), self._query(
             operation, measures[0], conditions=other
         )
+
+    # Yes or no
+
+    def _whether(self) -> Iterator[Reading]:
+        """Ask whether rows that are named have what stands behind them, or whether there are such rows."""
+        if self.said.operations or self.said.superlatives or self.group or re.search(r"\bor\b", self.said.text):
+            raise NotReadError
+        named = sorted(self.values, key=lambda one: one[0].start)
+        if _THERE.match(self.said.text) and (self._names_rows() or self._columns("text")):
+            self.used |= {match.start for match in self._columns("text")[:1]}
+            if not self.conditions:
+                raise NotReadError
+            self.bonus += 1
+            yield self._done(self._query("whether"))
+            return
+        asked, rest = list(self.compared), [one for _, one in named]
+        if not asked:
+            states = [one for one in rest if not self._is_unique(one.column)]
+            if not states:
+                raise NotReadError
+            is_flag = [one for one in states if values_of(one.column, self.held).yes]
+            asked = [(is_flag or states)[-1]]
+            rest = [one for one in rest if one not in asked]
+        if not any(match.strength == 1 for match, one in named if one in rest):
+            raise NotReadError
+        self.used |= {match.start for match in self._columns("number", "text")[:1]}
+        self.bonus += 0.6
+        conditions = in_order(iter([*joined_values(rest), *self.periods]))
+        yield self._done(self._query("whether", conditions=conditions, asked=tuple(asked)))
 
     # Lists and cells
 
@@ -486,6 +312,8 @@ class _Chooser(Roles):
             named = any(match.strength == 1 for match in self.matches if match.kind == "column")
             if not measures or not (conditions or (summed and named and not self.doubts)):
                 raise NotReadError
+            if any(not self._is_unique(one.column) for one in conditions) and self.doubts <= 1:
+                self.bonus += 0.6
             for one in measures:
                 alone = not (summed and is_summable(one))
                 yield self._done(self._query("cell", one, shown=one) if alone else self._query("sum", one))
@@ -503,12 +331,3 @@ class _Chooser(Roles):
     def _sums(self) -> bool:
         """Return whether an amount is asked for that may stand in several rows, such as what was spent."""
         return self.said.focus == "how much" or _AMOUNT.search(self.said.text) is not None
-
-
-def _uses_both(query: Query) -> bool:
-    """Return whether a query of a join needs both tables, and measures nothing that the join repeats."""
-    fact, side = (one.table for one in query.view.relations)
-    named = [query.measure, query.shown, query.group, *(one.column for one in query.conditions)]
-    tables = {table for column in named if column for table, _ in column.held_in}
-    repeated = query.measure is not None and query.operation in {"sum", "mean"} and query.measure.held_in[0][0] == side
-    return not repeated and side in tables and (fact in tables or query.operation == "count")

@@ -37,7 +37,8 @@ def value_conditions(said: Said, matches: Sequence[Match]) -> tuple[list[tuple[M
         elif before := next((one for one in found if one[1].column in match.columns), None):
             choice = match.columns.index(before[1].column)
         column, values = match.columns[choice], match.values[choice]
-        found.append((match, is_one_of(column, values, negated=_is_negated(said, match))))
+        negated = _is_negated(said, match) and not _is_spent(said, match, found)
+        found.append((match, is_one_of(column, values, negated=negated)))
     return found, labels
 
 
@@ -52,6 +53,14 @@ def _is_negated(said: Said, match: Match) -> bool:
         return False
     between = said.text[before[-1] : start]
     return len(between) <= _NEGATED_WITHIN and not re.search(r"[,;]|\b(?:but|and)\b(?! \w+\Z)", between)
+
+
+def _is_spent(said: Said, match: Match, found: Sequence[tuple[Match, Condition]]) -> bool:
+    """Return whether a negation before a value already belongs to one of another column: "not passed First aid"."""
+    start = said.words[match.start].start
+    negation = max(end for _, end in said.negations if end <= start)
+    between = [one for one, _ in found if negation <= said.words[one.start].start < start]
+    return bool(between) and not set(between[-1].columns) & set(match.columns)
 
 
 def joined_values(conditions: Sequence[Condition]) -> list[Condition]:

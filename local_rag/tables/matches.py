@@ -1,19 +1,23 @@
 """Find which columns, values and names of a view the words of a question are."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import lru_cache
 from typing import Literal
 
+from local_rag.tables.periods import find_periods
 from local_rag.tables.question_words import Said, Word
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import Values, View, ViewColumn, holds_exactly, values_of
 from local_rag.tables.vocabulary import ALIASES, COUNTED, FILLERS, MONEY_WORDS, SMALL_WORDS, SYNONYMS, keys_of
 from local_rag.text.tokens import key_of_word, word_keys
 
+_INVOICE = key_of_word("invoice")
 _LONGEST_SPAN = 8  # words
 _MOST_PARTIAL = 40  # values that a part of their words may name
+_NAMED = 0.8  # strength of a match with a column's name
 _FEWEST_LETTERS = 3  # of a word that may stand for a longer value
 _OPERATION_WORDS = keys_of(
     "total sum average mean count number max min maximum minimum top difference most least highest lowest amount"
@@ -64,6 +68,9 @@ class Matcher:
         words, covered = self._said.words, [False] * len(self._said.words)
         matches = list[Match]()
         indexes = [(column, values_of(column, self._held)) for column in view.columns if column.kind == "text"]
+        for named in self._periods_named(view):
+            matches.append(named)
+            covered[named.start : named.end] = [True] * (named.end - named.start)
         for find in (self._exact, self._partial):
             for length in range(min(_LONGEST_SPAN, len(words)), 0, -1):
                 for start in range(len(words) - length + 1):
@@ -74,12 +81,39 @@ class Matcher:
                         matches.append(found)
                         for at in span:
                             covered[at] = True
+        matches = [self._as_condition(one) for one in matches]
         unknown = [word for at, word in enumerate(words) if not covered[at] and not self._is_known(word, view)]
         return Matched(tuple(sorted(matches, key=lambda one: one.start)), tuple(unknown))
+
+    def _periods_named(self, view: View) -> Iterator[Match]:
+        """Yield the columns of numbers whose names are times of the question: "2024 H1"."""
+        for period in self._said.periods:
+            columns = tuple(
+                one
+                for one in view.columns
+                if one.kind == "number" and (period.first, period.after) in _spans_of(one.name)
+            )
+            inside = [at for at, word in enumerate(self._said.words) if period.start <= word.start < period.end]
+            if columns and inside and period.first and not period.is_year:
+                yield Match(inside[0], inside[-1] + 1, "column", columns)
+
+    def _as_condition(self, match: Match) -> Match:
+        """Return for the name of a column of yes and no what it says: "damaged" is a yes there."""
+        if match.kind != "column" or match.strength < _NAMED:
+            return match
+        start = self._said.words[match.start].start
+        if any(0 <= start - end <= 1 for _, end in self._said.groups):
+            return match
+        for column in match.columns:
+            if column.kind == "text" and (yes := values_of(column, self._held).yes):
+                return Match(match.start, match.end, "value", (column,), (yes,))
+        return match
 
     def _is_known(self, word: Word, view: View) -> bool:
         if any(start <= word.start and word.end <= end for start, end in self._spans()):
             return True
+        if word.key == "invoiced":
+            return any(_INVOICE in names for names in (view.names, *(one.keys for one in view.columns)))
         return word.key in FILLERS or word.key in COUNTED or self._is_unit(word, view)
 
     @staticmethod
@@ -97,7 +131,7 @@ class Matcher:
     ) -> Match | None:
         keys = tuple(word.key for word in words[start:end])
         alone = words[start] if end - start == 1 else None
-        columns = tuple(column for column in view.columns if keys in _forms(column.keys))
+        columns = tuple(one for one in view.columns if keys in _forms(one.keys))
         found = [(column, values.whole[keys]) for column, values in indexes if keys in values.whole]
         if not found and (other := ALIASES.get(keys)):
             found = [(column, values.whole[other]) for column, values in indexes if other in values.whole]
@@ -233,6 +267,18 @@ class Matcher:
                 columns.append(column)
                 found.append(tuple(inside))
         return Match(start, end, "value", tuple(columns), tuple(found), strength=0.7) if columns else None
+
+
+@lru_cache(maxsize=10_000)
+def _spans_of(name: str) -> frozenset[tuple[date | None, date | None]]:
+    """Return the times that a column's name is, whatever the order of its words."""
+    words = name.split()[:4]
+    return frozenset(
+        (one.first, one.after)
+        for text in (" ".join(words), " ".join(reversed(words)))
+        for one in find_periods(text)
+        if one.start == 0 and one.end == len(text)
+    )
 
 
 def _has_word(value: str, word: str) -> bool:

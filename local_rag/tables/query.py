@@ -5,7 +5,7 @@ from typing import Literal
 
 from local_rag.tables.views import View, ViewColumn
 
-Operation = Literal["count", "distinct", "sum", "mean", "min", "max", "list", "cell", "top"]
+Operation = Literal["count", "distinct", "sum", "mean", "min", "max", "list", "cell", "top", "whether"]
 Part = Literal["", "month", "quarter", "year"]
 Direction = Literal["", "max", "min"]
 _OPERATION_WORDS = {"sum": "sum", "mean": "average", "min": "lowest", "max": "highest"}
@@ -33,8 +33,8 @@ class Query:
     """What is asked of a view.
 
     `measure` is the column that is computed or compared, `shown` the one whose values are asked for, and `group` the
-    one whose values are asked for one by one, or a `part` of its dates. `direction` and `limit` choose the highest or
-    lowest.
+    one whose values are asked for one by one, or a `part` of its dates. `direction`, `limit` and `nth` choose the
+    highest or lowest. `asked` are the conditions of which "whether" asks.
     """
 
     view: View
@@ -46,6 +46,8 @@ class Query:
     part: Part = ""
     direction: Direction = ""
     limit: int = 0
+    nth: int = 1
+    asked: tuple[Condition, ...] = ()
 
     @property
     def unit(self) -> str:
@@ -105,8 +107,11 @@ def in_words(query: Query, rows: int) -> str:
         shown = query.shown or query.measure
         what = "different values of" if query.operation == "list" else "value of"
         said = f"{what} *{shown.name if shown else ''}* in {counted}"
+    elif query.operation == "whether":
+        asked = " and ".join(condition_words(one) for one in query.asked)
+        said = f"whether {asked} in {counted}" if query.asked else f"whether there are rows ({counted})"
     elif query.operation == "top":
-        first = "highest" if query.direction == "max" else "lowest"
+        first = _nth(query.nth) + ("highest" if query.direction == "max" else "lowest")
         said = f"rows with the {first} {name} of {counted}"
     else:
         said = f"{_OPERATION_WORDS[query.operation]} of {name} over {counted}"
@@ -114,10 +119,15 @@ def in_words(query: Query, rows: int) -> str:
         by = f"{query.part} of *{query.group.name}*" if query.part else f"*{query.group.name}*"
         said += f", for each {by}"
         if query.direction:
-            said += f", {'highest' if query.direction == 'max' else 'lowest'} first"
+            first = _nth(query.nth) + ("highest" if query.direction == "max" else "lowest")
+            said += f", {first}{' first' if query.nth == 1 else ''}"
     if query.conditions:
         said += f" where {' and '.join(condition_words(one) for one in query.conditions)}"
     return said
+
+
+def _nth(number: int) -> str:
+    return {1: "", 2: "second ", 3: "third ", 4: "fourth "}.get(number, f"{number}th ")
 
 
 def condition_words(one: Condition) -> str:

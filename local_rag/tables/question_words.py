@@ -11,7 +11,7 @@ from local_rag.text.number_words import find_word_numbers
 from local_rag.text.tokens import key_of_word
 
 LONGEST = 400  # characters of a question that is read
-Focus = Literal["how many", "how much", "which", "what", "who", "when", "list", "where", ""]
+Focus = Literal["how many", "how much", "which", "what", "who", "when", "list", "where", "whether", ""]
 _WORD = re.compile(r"[^\W_]+")
 _POSSESSIVE = re.compile(r"(?<=[^\W\d_])['\u2019]s\b")
 _NUMBER = (
@@ -87,6 +87,12 @@ _YES_OR_NO = re.compile(r"(?:is|are|was|were|does|did|has|have|do (?!you))\b", r
 _SUPERLATIVE = re.compile(
     r"\b(?:" + "|".join(sorted(map(re.escape, SUPERLATIVES), key=len, reverse=True)) + r")\b", re.IGNORECASE
 )
+_NTH = re.compile(r"\b(second|third|fourth|fifth|2nd|3rd|4th|5th)[ -]\Z", re.IGNORECASE)
+_NTHS = {"second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4, "fifth": 5, "5th": 5}
+_VERBS_OF_MONEY = re.compile(
+    r"what (?=(?:was|were|did we|have we|has been|is)\b.{0,40}\b(?:invoiced|billed|spent|spend|earned|earn)\b)",
+    re.IGNORECASE,
+)
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _MONEY = re.compile(r"[€$£]|\b(?:EUR|USD|GBP|CHF|eur|euros?)\b")
 _SCALES = {"k": 1000, "thousand": 1000, "m": 10**6, "million": 10**6, "bn": 10**9}
@@ -132,6 +138,7 @@ class Said:
     limit: int
     not_said: str
     comparative: str
+    nth: int = 1  # "second largest"
 
     @property
     def computes(self) -> bool:
@@ -142,10 +149,11 @@ class Said:
 def read_words(question: str) -> Said | None:
     """Read a question; None if it is too long, has no words, or asks for a text."""
     text = " ".join(question[: LONGEST + 1].split()).rstrip("?!. ")
-    if not text or len(text) > LONGEST or _FOR_TEXT.search(text) or _YES_OR_NO.match(text):
+    if not text or len(text) > LONGEST or _FOR_TEXT.search(text):
         return None
+    text = _VERBS_OF_MONEY.sub("how much ", text, count=1)
     bare = _POSSESSIVE.sub(lambda found: " " * len(found[0]), text)
-    words = tuple(Word(one[0], key_of_word(one[0]), one.start(), one.end()) for one in _WORD.finditer(bare))
+    words = tuple(Word(one[0], _key(one[0]), one.start(), one.end()) for one in _WORD.finditer(bare))
     comparisons = tuple(_comparisons(text))
     taken = [(one.start, one.end) for one in comparisons]
     periods = tuple(
@@ -160,6 +168,9 @@ def read_words(question: str) -> Said | None:
         if not _within(one.start(), one.end(), [*taken, *((two.start, two.end) for two in periods)])
         and not re.match(r" (?:name|names|quarter|half)\b", text[one.end() :], re.IGNORECASE)
     )
+    nth = 1
+    if superlatives and (before := _NTH.search(text[: superlatives[0][0]])):
+        nth, superlatives = _NTHS[before[1].lower()], ((before.start(), *superlatives[0][1:]), *superlatives[1:])
     operations, spans = set[str](), list[tuple[int, int]]()
     for name, pattern in (
         ("mean", _MEAN),
@@ -182,11 +193,18 @@ def read_words(question: str) -> Said | None:
         tuple(one.span() for one in _GROUP.finditer(text)),
         tuple(one.span() for one in _NEGATION.finditer(text)),
         frozenset(operations), tuple(spans), limit, unsaid[0] if unsaid else "",
-        comparative[0].lower() if comparative else "",
+        comparative[0].lower() if comparative else "", nth,
     )  # fmt: skip
 
 
+def _key(word: str) -> str:
+    """Return a word as it is compared; "invoiced" is what was done, and no name of an invoice."""
+    return "invoiced" if word.lower() == "invoiced" else key_of_word(word)
+
+
 def _focus(text: str) -> tuple[Focus, int]:
+    if asked := _YES_OR_NO.match(text):
+        return "whether", asked.end()
     match = _FOCUS.search(text)
     if not match:
         return "", 0

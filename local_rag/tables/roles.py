@@ -1,6 +1,8 @@
 """Give each part of a question its role in a view: conditions, groups, times, and the columns that may be measured."""
 
 import re
+from dataclasses import replace
+from itertools import pairwise
 
 from local_rag.tables.conditions import (
     NoConditionError,
@@ -14,10 +16,10 @@ from local_rag.tables.conditions import (
     value_conditions,
 )
 from local_rag.tables.matches import Match, Matched
-from local_rag.tables.query import Condition, Part
+from local_rag.tables.query import Condition, Part, Query, is_one_of, select, where
 from local_rag.tables.question_words import Said, Word
 from local_rag.tables.relation_set import RelationSet
-from local_rag.tables.views import View, ViewColumn
+from local_rag.tables.views import View, ViewColumn, values_of
 from local_rag.tables.vocabulary import COUNTED, FILLERS, MONEY_WORDS, PERSONS, SMALL_WORDS, SYNONYMS, keys_of
 from local_rag.text.cell_values import CURRENCY_CODES
 from local_rag.text.tokens import key_of_word
@@ -25,18 +27,41 @@ from local_rag.text.tokens import key_of_word
 _NAMES_OF_PARTS: tuple[Part, ...] = ("month", "quarter", "year")
 _PARTS: dict[str, Part] = {key_of_word(f"{name}{end}"): name for name in _NAMES_OF_PARTS for end in ("", "ly")}
 _PRICE = keys_of("price rate unit per each discount margin")
-QUANTITY = keys_of("quantity qty units pieces pcs")
+QUANTITY = keys_of("quantity qty units pieces pcs hand stock inventory")
 STRONG = 0.8  # of a match: all or the last words of a name
 YEARS = frozenset({"year", "fy"})
 _LABELS = YEARS | keys_of("rank ranking position pos no nr number round week age season episode id")
 _WHO = (
-    ("employe", "name", "person", "consult", "staff", "member", "worker", "colleagu", "assigne", "owner"),
+    (
+        "employe",
+        "name",
+        "person",
+        "consult",
+        "staff",
+        "member",
+        "worker",
+        "colleagu",
+        "assigne",
+        "assign",
+        "owner",
+        "keeper",
+        "respons",
+        "driver",
+    ),
     ("custom", "client", "buyer", "supplier", "vendor"),
     ("manag", "contact", "lead", "head", "rep"),
 )
 _WHERE = (keys_of("city town location office site place address"), keys_of("country region"))
+_NUMBERING = keys_of("no nr id rank ranking")
+_NUMBERED = frozenset({"game", "episode", "week", "round", "season", "stage", "lap", "match", "chapter"})
+_MOST_NUMBERED = 200  # rows that tell whether a column numbers them
 _MOST_WORDS_BETWEEN = 4
 _WHEN = key_of_word("date")
+_STOCK = re.compile(
+    r"\b(?:(?P<lacks>out of stock|sold out|not (?:\w+ )?in stock|no longer in stock|not on stock)|(?:in|on) stock)\b",
+    re.IGNORECASE,
+)
+_STOCK_NAMES = keys_of("stock hand inventory available")
 
 
 class Roles:
@@ -45,9 +70,10 @@ class Roles:
     def __init__(self, said: Said, view: View, matched: Matched, held: RelationSet) -> None:
         self.said, self.view, self.held = said, view, held
         self.matches = list(matched.matches)
+        self._leave_superlatives_to_values()
         self.unknown = list(matched.unknown)
         self.used = set[int]()  # starts of matches that have a role
-        self.doubts, self.bonus = 0, 0.0
+        self.doubts, self.bonus, self.lacks = 0, 0.0, False
         self.parts = self._parts_of_dates()
         self.values, labels = value_conditions(said, self.matches)
         self._replace_values()
@@ -55,7 +81,13 @@ class Roles:
         self.used |= {match.start for match in self.matches if match.kind == "name"}
         self.group, self.group_part = self._group()
         self.periods = self._periods()
-        self.compared = [*self._compared(), *self._beside(), *self._out_of_stock()]
+        self.compared = [*self._compared(), *self._beside(), *self._in_stock()]
+
+    def _leave_superlatives_to_values(self) -> None:
+        """Take no superlative out of a value: "First aid"."""
+        places = [self._place(one) for one in self.matches if one.kind == "value" and one.end - one.start > 1]
+        kept = tuple(one for one in self.said.superlatives if not any(_overlap(place, one[:2]) for place in places))
+        self.said = replace(self.said, superlatives=kept)
 
     # What is named
 
@@ -146,13 +178,25 @@ class Roles:
         self.used |= {match.start for _, match, _ in found}
         return [one for _, _, one in found]
 
-    def _out_of_stock(self) -> list[Condition]:
-        match = re.search(r"\bout of stock\b", self.said.text, re.IGNORECASE)
-        stocks = [one for one in self.view.columns if one.kind == "number" and key_of_word("stock") in one.keys]
-        if not match or not stocks:
+    def _in_stock(self) -> list[Condition]:
+        """Return the condition of "in stock" and "out of stock" on a number of pieces, or on a yes or no."""
+        match = _STOCK.search(self.said.text)
+        if not match or any(one.column.keys and set(one.column.keys) & _STOCK_NAMES for _, one in self.values):
             return []
-        self._use(stocks[0])
-        return [Condition(stocks[0], "{0} = ?", (0,), "is 0")]
+        self.unknown = [word for word in self.unknown if not match.start() <= word.start < match.end()]
+        self.lacks = bool(match["lacks"])
+        for one in self.view.columns:
+            if one.kind == "number" and set(one.keys) & _STOCK_NAMES:
+                self._use(one)
+                return [
+                    Condition(
+                        one, "{0} = 0" if self.lacks else "{0} > 0", (), "is 0" if self.lacks else "is more than 0"
+                    )
+                ]
+        for one in self.view.columns:
+            if one.kind == "text" and set(one.keys) & _STOCK_NAMES and (yes := values_of(one, self.held).yes):
+                return [is_one_of(one, yes, negated=self.lacks)]
+        raise NoConditionError
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -254,7 +298,15 @@ class Roles:
             if start < self.said.focus_end or match.kind == "value":
                 continue
             if match.kind == "name" and self.said.focus == "how many":
-                return None
+                # "How many training hours" asks for hours.
+                return next(
+                    (
+                        one
+                        for one in self.matches
+                        if one.kind == "column" and one.start == match.end and one.columns[0].kind == "number"
+                    ),
+                    None,
+                )
             between = [word for word in words if self.said.focus_end <= word.start < start]
             if len(between) > _MOST_WORDS_BETWEEN or any(self._is_verb(word) for word in between):
                 return None
@@ -286,6 +338,28 @@ class Roles:
             statement = f"{head}SELECT count({column.sql}), count(DISTINCT {column.sql}) FROM {source}"  # noqa: S608
             [(rows, different)] = self.held.select(statement).rows
             self.held.known[key] = rows == different
+        return bool(self.held.known[key])
+
+    def _is_mostly_unique(self, column: ViewColumn) -> bool:
+        """Return whether half of the values or more are different, in the rows that are asked for."""
+        self.held.hold([one.table for one in self.view.relations])
+        query = Query(self.view, "count", conditions=self.conditions)
+        statement = select(query, f"count({column.sql}), count(DISTINCT {column.sql})")
+        [(rows, different)] = self.held.select(statement, where(query)[1]).rows
+        return bool(rows > different >= rows / 2)
+
+    def _counts_up(self, column: ViewColumn) -> bool:
+        """Return whether the numbers of a column number its rows, so that their sum means nothing."""
+        key = ("counts up", self.view.source, column.sql)
+        if key not in self.held.known:
+            head, _, source = self.view.source.rpartition("|")
+            self.held.hold([one.table for one in self.view.relations])
+            statement = f"{head}SELECT {column.sql} FROM {source} ORDER BY {self.view.row}"  # noqa: S608
+            numbers = [row[0] for row in self.held.select(statement, most=_MOST_NUMBERED).rows if row[0] is not None]
+            words = column.name.lower().split()
+            named = "of" not in words and bool(set(column.keys) & _NUMBERING or words[-1] in _NUMBERED)
+            steps = [_is_step(one, other) for one, other in pairwise(numbers)]
+            self.held.known[key] = named or (len(steps) > 2 and all(steps))  # noqa: PLR2004
         return bool(self.held.known[key])
 
     def _after(self, end: int) -> int:
@@ -326,6 +400,10 @@ class Roles:
             self.used.add(match.start)
             return next(one for one in match.columns if one.kind == "text")
         return None
+
+
+def _is_step(one: object, other: object) -> bool:
+    return isinstance(one, int) and isinstance(other, int) and other - one in (0, 1) and one != other
 
 
 def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from local_rag.records import MOST_TABLE_ROWS, TableAnswer, TableSource, TableValue
-from local_rag.tables.choose import Reading
+from local_rag.tables.meanings import Reading
 from local_rag.tables.query import Condition, Query, group_sql, in_words, number_sql, select, value_sql, where
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.roles import is_money
@@ -77,10 +77,14 @@ def _label_of(conditions: Sequence[Condition]) -> str:
 def _of_one(query: Query, held: RelationSet) -> TableAnswer:
     held.hold([one.table for one in query.view.relations])
     counts = _count(query, held)
-    if not counts.rows:
+    if not counts.rows and query.operation == "whether" and not query.asked:
+        _explain_no_rows(replace(query, operation="count"), held)
+    elif not counts.rows:
         _explain_no_rows(query, held)
     if query.operation in {"list", "cell"}:
         answer = _listed(query, held, counts)
+    elif query.operation == "whether":
+        answer = _whether(query, held, counts)
     elif query.operation == "top":
         answer = _top(query, held)
     elif query.group is not None:
@@ -149,6 +153,17 @@ def _scalar(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
     return TableAnswer(_rounded(value), query.unit, "", sql=_said_sql(query, value_sql(query)))
 
 
+def _whether(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
+    """Say yes, no, or in how many of the rows; without what is asked of them, whether there are such rows."""
+    if not query.asked:
+        return TableAnswer("yes" if counts.rows else "no", "", "", sql=_said_sql(query, "count(*)"))
+    holding = replace(query, conditions=(*query.conditions, *query.asked))
+    held_in = _count(holding, held).rows
+    part = f"in {held_in:,} of {counts.rows:,} rows"
+    value = {0: "no", counts.rows: "yes"}.get(held_in, part)
+    return TableAnswer(value, "", "", sql=_said_sql(holding, "count(*)"))
+
+
 def _units(query: Query) -> str:
     """Return the SQL of the units of the measure's cells, if they may differ: its own, or a column of currencies."""
     if query.measure is None or query.operation in {"count", "distinct"}:
@@ -186,8 +201,10 @@ def _grouped(query: Query, held: RelationSet) -> TableAnswer:
     rows = held.select(select(query, f"{group}, {value}", missing), where(query)[1], most=_MOST_VALUES).rows
     if not rows:
         raise NoRowsError("No group has a value.")
-    kept = _first(rows, query.limit) if query.direction else rows
-    if query.direction and len(kept) == len(rows) > query.limit:
+    kept = _first(rows, query.limit, query.nth) if query.direction else rows
+    if query.direction:
+        _require_no_total(kept)
+    if query.direction and query.nth == 1 and len(kept) == len(rows) > query.limit:
         raise NoRowsError("All groups are equal.")
     values = tuple(TableValue(str(label), _rounded(number), query.unit) for label, number in kept)
     sql = _said_sql(query, f"{group}, {value}", missing + (f" LIMIT {len(kept)}" if query.direction else ""))
@@ -197,8 +214,22 @@ def _grouped(query: Query, held: RelationSet) -> TableAnswer:
     return TableAnswer(None, "", "", values, sql=sql, notes=notes)
 
 
-def _first(rows: Sequence[tuple[object, ...]], limit: int) -> list[tuple[object, ...]]:
-    """Return the first rows, and those that are equal to the last of them."""
+def _require_no_total(rows: Sequence[tuple[object, ...]]) -> None:
+    """Raise NoRowsError if the highest or lowest is a row of totals that was not recognised."""
+    for label, *_ in rows:
+        if str(label).casefold().strip(" :") in {"total", "totals", "average", "sum", "grand total", "mean", "all"}:
+            raise NoRowsError(f"The table has a row “{label}” among the others.")
+
+
+def _first(rows: Sequence[tuple[object, ...]], limit: int, nth: int) -> list[tuple[object, ...]]:
+    """Return the first rows from the nth on, and those that are equal to the last of them."""
+    if nth > 1:
+        values = [row[-1] for row in rows]
+        if len(rows) < nth:
+            raise NoRowsError(f"There are only {len(rows)}.")
+        if values.count(values[nth - 1]) > 1 or len(set(values[:nth])) < nth:
+            raise NoRowsError("Several are equal there.")
+        return [rows[nth - 1]]
     return [row for at, row in enumerate(rows) if at < limit or row[-1] == rows[limit - 1][-1]]
 
 
@@ -216,7 +247,8 @@ def _top(query: Query, held: RelationSet) -> TableAnswer:
     rows = held.select(head + order, where(query)[1], most=_MOST_VALUES).rows
     if not rows:
         raise NoRowsError(f"No row has a value in *{column.name}*.")
-    kept = _first(rows, query.limit or 1)
+    kept = _first(rows, query.limit or 1, query.nth)
+    _require_no_total(kept)
     if len(kept) > (query.limit or 1) + _MOST_EQUAL:
         raise NoRowsError(f"{len(kept)} rows are equal.")
     values = tuple(TableValue(str(label), _rounded(number), column.unit) for label, number in kept)

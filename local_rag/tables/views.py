@@ -9,10 +9,12 @@ from typing import Literal
 
 from local_rag.store.relation_query import quoted
 from local_rag.tables.relation_set import NamedRelation, RelationSet
+from local_rag.tables.vocabulary import NO, TRANSLATED, YES
 from local_rag.text.tokens import word_keys
 
 _MOST_VALUES = 50_000  # different ones of a column whose words are looked up
 _LONGEST_VALUE, _MOST_WORDS = 120, 12  # of a value that a question may name
+_MOST_OF_FLAG = 6  # ways to write yes and no
 _MOST_JOINED = 8  # relations that are tried in pairs
 _SHARED = 0.5  # of the values of a column that the other table must have
 _COPIES = 0.3  # of the first values of two tables that are alike in versions of one table
@@ -40,7 +42,7 @@ class ViewColumn:
 
 @lru_cache(maxsize=10_000)  # a question asks for those of each column many times
 def _keys_of_name(name: str) -> tuple[str, ...]:
-    return tuple(word_keys(name))
+    return tuple(TRANSLATED.get(key, key) for key in word_keys(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,14 @@ class Values:
     whole: Mapping[tuple[str, ...], tuple[str, ...]]
     by_word: Mapping[str, frozenset[str]]
     is_complete: bool
+
+    @property
+    def yes(self) -> tuple[str, ...]:
+        """Return the texts that mean yes, if each text of the column means yes or no."""
+        texts = [text for some in self.whole.values() for text in some]
+        if not 0 < len(texts) <= _MOST_OF_FLAG or any(text.strip().casefold() not in YES | NO for text in texts):
+            return ()
+        return tuple(text for text in texts if text.strip().casefold() in YES)
 
 
 def view_of(one: NamedRelation) -> View:
@@ -104,7 +114,8 @@ def _is_standard(sheet: str) -> bool:
 def _names(one: NamedRelation) -> frozenset[str]:
     stored = one.stored
     texts = [PurePath(stored.path).stem, stored.sheet, stored.name, stored.title, PurePath(stored.path).parent.name]
-    return frozenset(key for text in texts for key in word_keys(text.replace("_", " ")))
+    keys = {key for text in texts for key in word_keys(text.replace("_", " "))}
+    return frozenset(keys | {TRANSLATED[key] for key in keys & TRANSLATED.keys()})
 
 
 def unions(relations: Sequence[NamedRelation]) -> Iterator[View]:

@@ -14,7 +14,7 @@ _SYNONYMS = """price cost rate fee charge; amount value worth sum net; revenue t
     supplier vendor provider; employee person people staff worker colleague consultant member name headcount everyone;
     department team division dept; quantity qty units pieces unit; product item article goods; country nation land;
     city town location place office site; hours hour time; category type kind class; status state;
-    salary pay wage wages earnings compensation earn; stock inventory; invoice bill; task activity; project job;
+    salary pay wage wages earnings compensation earn; stock inventory hand; invoice bill; task activity; project job;
     budget planned plan; actual spent; manager boss head lead supervisor; phone telephone; email mail;
     region area territory; start begin began join joined hired since; end finish expire expiry expiration;
     due deadline; location address"""
@@ -22,6 +22,28 @@ _GROUPS = [keys_of(group) for group in _SYNONYMS.split(";")]
 SYNONYMS: dict[str, frozenset[str]] = {
     word: frozenset().union(*(group for group in _GROUPS if word in group)) for group in _GROUPS for word in group
 }
+
+# Names of columns in other languages, and the English word for each.
+_TRANSLATED = """employee: mitarbeiter mitarbeiterin mitarbeitende; customer: kunde kundin;
+    supplier: lieferant fournisseur; hours: stunden arbeitsstunden heures; quantity: menge anzahl stuckzahl stueckzahl
+    quantite; amount: betrag montant; price: preis einzelpreis stuckpreis prix; net: netto; gross: brutto;
+    project: projekt projet; product: produkt produit; article: artikel; date: datum; region: gebiet;
+    country: staat; city: stadt ville; invoice: rechnung rechnungen rechnungsnummer facture;
+    order: bestellung bestellungen auftrag auftrage auftraege auftragsnummer; sales: umsatz umsaetze
+    verkaufe verkaeufe ventes; due: fallig faellig falligkeit faelligkeit echeance; salary: gehalt salaire;
+    department: abteilung; billable: abrechenbar; paid: bezahlt;
+    cost: kosten cout; stock: bestand lagerbestand; delivered: geliefert; category: kategorie;
+    task: aufgabe; year: jahr annee; month: monat; total: gesamt; tax: steuer; number: nummer numero;
+    timesheet: stundenzettel; cancelled: storniert; open: offen"""
+TRANSLATED: dict[str, str] = {
+    key_of_word(word): key_of_word(english)
+    for group in _TRANSLATED.split(";")
+    for english, _, words in [group.strip().partition(":")]
+    for word in words.split()
+}
+# What the cells of a column say that answers a question by yes or no.
+YES = frozenset("yes y true ja j oui o x \u2713 \u2714 si wahr vrai".split())  # noqa: SIM905
+NO = frozenset("no n false nein non - \u2717 \u2718 falsch faux none".split())  # noqa: SIM905
 
 # Verbs that tell which column is measured where none is named.
 MONEY_WORDS = keys_of(
@@ -37,8 +59,10 @@ SMALL_WORDS = keys_of(
         both us one ones s t d than between versus vs compared comparison however there's
         """
 )
-FILLERS = SMALL_WORDS | keys_of(
-    """place placed make made record recorded records listed contain contains include included
+FILLERS = (
+    SMALL_WORDS
+    | keys_of(
+        """place placed make made record recorded records listed contain contains include included
         including         appear appears held hold exist exists sold sell bought buy buys ordered order orders log
         logged book
         booked issued issue sent send received receive delivered worked works work spend spent spends pay
@@ -51,8 +75,12 @@ FILLERS = SMALL_WORDS | keys_of(
         respective so far fall falls fell been being about around whats what's many's let lets hi hello
         thanks thank you kindly
         quickly ok i'd like coming come come's come's stand stands recorded put down were's came per's
-        there's company companies
+        there's company companies arrive arrived arrives bring brought deliver supply supplied supplies
+        purchase purchased receive got still yet already us do doing
+        did spend handle handles handled responsible keep keeps kept carry carried ship ships money
         """
+    )
+    | {"invoiced"}
 )
 
 # Other names of a value.
@@ -92,6 +120,11 @@ SUPERLATIVES: dict[str, tuple[str, str]] = {
     "last": ("max", "date"),
     "earliest": ("min", "date"),
     "oldest": ("min", "date"),
+    "youngest": ("max", "date"),
+    "least frequent": ("min", "count"),
+    "least popular": ("min", "count"),
+    "most often": ("max", "count"),
+    "least often": ("min", "count"),
     "first": ("min", "date"),
     "longest": ("max", "hours"),
     "shortest": ("min", "hours"),
