@@ -295,7 +295,9 @@ class View(Judged):
                 # What no row has, a text may hold.
                 if is_in_a_text(store, found.unknown):
                     return None
-                return as_answer(question.text, found, store), not found.unknown
+                # A name that no document has needs no reading; another word may stand there in another form.
+                named = all(word[:1].isupper() or any(map(str.isdigit, word)) for word in found.unknown)
+                return as_answer(question.text, found, store), named
 
         @contextmanager
         def open_versions() -> Iterator[Versions]:
