@@ -26,7 +26,7 @@ from local_rag.extraction.values import (
         ("duration", "mit einer Frist von einem Monat", "1 month"),
         ("duration", "at least two and a half years", "2.5 years"),
         ("duration", "10 working days", "10 working days"),
-        ("amount", "a fee of \u20ac12,500.50 a year", "12,500.5 EUR"),
+        ("amount", "a fee of \u20ac12,500.50 a year", "12,500.50 EUR"),
         ("amount", "44.800 \u00a3 kosten", "44,800 GBP"),
         ("amount", "$1.2 million", "1,200,000 USD"),
         ("amount", "| CHF | CHF 3,200,000 |", "3,200,000 CHF"),
