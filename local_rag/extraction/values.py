@@ -23,7 +23,7 @@ _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "night": 86_400, "wk": 60
 _MONTHS = {"mo": 1, "yr": 12, "decade": 120, "century": 1200}
 _UNIT_NAMES = {"s": "second", "min": "minute", "h": "hour", "d": "day", "wk": "week", "mo": "month", "yr": "year"}
 _KIND_OF_DAY = re.compile(r"\b(?:working|business|calendar|trading|banking|court|school)\b", re.IGNORECASE)
-_CENTS = re.compile(r"\d[.,](\d\d)(?![\d.,]*\d)")
+_CENTS = re.compile(r"(?<=\d)[.,](\d\d)(?!\d|[.,]\d)")
 _GROUPED = re.compile(r"\d{1,3}[.,]\d{3}")
 _YES = re.compile(r"\W*(?:yes|ja|oui|s[i\u00ed]|true|correct|sim|tak)\b", re.IGNORECASE)
 _NO = re.compile(r"\W*(?:no|not|nein|non|false|n\u00e3o|nie|never|none|nobody|keine?[mnrs]?|nicht)\b", re.IGNORECASE)
@@ -132,10 +132,8 @@ def _amount(quantity: Quantity, text: str, _decimal_comma: bool) -> Value | None
         code = "kr"
     number = _chosen(quantity, text, grouped=True)
     cents = _CENTS.search(text, quantity.start, quantity.end)
-    if cents and number % 1 == Decimal(f"0.{cents[1]}"):  # as the document writes it: 8,950.50
-        shown = f"{number:,.2f}"
-    else:
-        shown = f"{number.normalize():,f}"
+    as_written = cents is not None and number % 1 == Decimal(f"0.{cents[1]}")  # 8,950.50
+    shown = f"{number:,.2f}" if as_written else f"{number.normalize():,f}"
     normal = f"{_decimal(number)} {code}"
     return _value(quantity, normal, f"{shown} {code}", [normal], text)
 

@@ -30,7 +30,9 @@ FILES = {
         "D-1;05.01.2024;Holm;Lamp;4;N\nD-2;09.02.2024;Vantage;Wrench;3;Y\nD-3;11.03.2024;Holm;Desk;2;Y\n"
         "D-4;02.10.2024;Holm;Lamp;6;N\n"
     ),
-    "bills.csv": "Bill;Payer;Sum EUR;State\nB-1;Alder;100;paid\nB-2;Quill;250;overdue\nB-3;Alder;70;open\nB-4;Holm;90;paid\n",
+    "bills.csv": (
+        "Bill;Payer;Sum EUR;State\nB-1;Alder;100;paid\nB-2;Quill;250;overdue\nB-3;Alder;70;open\nB-4;Holm;90;paid\n"
+    ),
     "stores.csv": "Article;On hand;Unit price EUR;Available\nBolt;12;0.5;yes\nHelmet;0;22;no\nGlove;30;4;yes\n",
     "Zeiten.csv": "Mitarbeiter;Monat;Stunden\nJutta;Januar;6,5\nKemal;Januar;8,0\nJutta;Februar;4,25\n",
     "halves.csv": "Region,2023 H1,2023 H2,2024 H1\nNorth,120,134,98\nWales,45,40,52\n",
