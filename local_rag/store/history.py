@@ -178,6 +178,13 @@ class History:
             for key, started, title, turns, on_top, _first in rows
         ]
 
+    def conversation(self, identifier: str) -> KeptConversation:
+        """Return a conversation; raise MissingError if there is none with this id."""
+        found = next((one for one in self.conversations() if one.id == identifier), None)
+        if found is None:
+            raise _no_conversation(identifier)
+        return found
+
     def turns(self, conversation: str) -> list[KeptTurn]:
         """Return the turns of a conversation; raise MissingError if there is none with this id."""
         query = (

@@ -39,6 +39,7 @@ _SEAL_SECONDS = 10.0
 # The page's own style and script are read once, and sent without a look at the disk.
 _TYPES = {".css": "text/css", ".js": "text/javascript"}
 _FILES = {path.name: path.read_bytes() for path in (Path(__file__).parent / "static").glob("page.*")}
+_VERSIONS = {name: hashlib.sha256(content).hexdigest()[:24] for name, content in _FILES.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._templates.globals |= {"root": root, "libraries": libraries}
+        self._templates.globals |= {"root": root, "libraries": libraries, "versions": _VERSIONS}
         self._templates.filters |= {"one_line": one_line, "short_path": display_path, "number": "{:,}".format}
         self._templates.filters |= {"breakable": _breakable, "duration": duration}
 
@@ -248,12 +249,14 @@ def attachment(content: str | bytes, name: str, media_type: str, policy: str = "
 
 
 async def own_file(request: PageRequest) -> Response:
-    """Return the style or the script, or say that the browser's copy is still the same."""
+    """Return the style or the script, which a browser may keep if the address names the version that it got."""
     name = request.path_params["name"]
     if (content := _FILES.get(name)) is None:
         raise HTTPException(404)
-    tag = f'"{hashlib.sha256(content).hexdigest()[:24]}"'
-    headers = {"etag": tag, "cache-control": "no-cache"}  # a browser asks whether its copy is still the same
+    version = _VERSIONS[name]
+    tag, lasts = f'"{version}"', request.query_params.get("v") == version
+    # Of another address, a browser asks whether its copy is still the same.
+    headers = {"etag": tag, "cache-control": "max-age=31536000, immutable" if lasts else "no-cache"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
     return Response(content, media_type=_TYPES[Path(name).suffix], headers=headers)

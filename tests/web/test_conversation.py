@@ -386,6 +386,10 @@ def test_a_conversation_is_pinned_and_stays_with_what_it_asks(talking: TestClien
     listed = talking.get("/history?format=json").json()["conversations"]
     assert [(one["id"], one["pinned"]) for one in listed] == [(first, True), (second, False)]
     assert talking.post("/history/pin", data={"id": "unknown", "on": "1"}).status_code == 404
+    menu = talking.get("/history/menu", params={"id": second, "open": second, "part": "1"}).text
+    assert ("When does boat 2 leave?" in menu, menu.count(f'value="/?conversation={second}"')) == (True, 2)
+    assert 'name="back" value="/"' in menu, "what is deleted is left"
+    assert talking.get("/history/menu?id=unknown").status_code == 404
     ask(talking, "And in Norway?", conversation=first, source="norway")
     page = talking.get(f"/?conversation={first}").text
     assert "Asked of: norway" in turns_of(page)[-1]

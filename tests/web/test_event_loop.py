@@ -225,6 +225,7 @@ def test_no_route_does_anything_in_the_event_loop_but_wait(
             ("POST", "/ask", f"{ASKED}&conversation={conversation}", FORM | {"accept": "text/event-stream"}),
             ("GET", f"/history/{conversation}.html", "", {}),
             ("GET", f"/history/beside?conversation={conversation}", "", {}),
+            ("GET", f"/history/menu?id={conversation}", "", {}),
             ("POST", "/history/pin", f"id={conversation}&on=1", FORM),
             ("GET", f"/history/{conversation}.md", "", {}),
             ("POST", "/history/rename", f"id={conversation}&title=Boats", FORM),

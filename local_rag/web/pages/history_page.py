@@ -1,6 +1,7 @@
 """The page of earlier conversations: search, continue, rename, forget, or export one as a file."""
 
 from typing import Any
+from urllib.parse import urlencode
 
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -45,14 +46,25 @@ def side_list(request: PageRequest, conversation: str) -> dict[str, Any]:
     """Return what the list of conversations beside an open one shows."""
     with request.history() as kept:
         listed = kept.conversations(count=_BESIDE)
-    back = f"/?conversation={conversation}" if conversation else "/"
-    return {"conversations": listed, "open_now": conversation, "here_back": back}
+    return {"conversations": listed, "open_now": conversation}
 
 
 def beside(request: PageRequest) -> Response:
     """Return the list of conversations beside the one that the address names."""
     conversation = request.query_params.get("conversation", "")
     return request.part("side.html", running=False, **side_list(request, conversation))
+
+
+def menu(request: PageRequest) -> Response:
+    """Show what can be done with a conversation of the list beside an open one: thirty such menus slow a page down."""
+    named, open_now = (request.query_params.get(name, "") for name in ("id", "open"))
+    with request.history() as kept:
+        one = kept.conversation(named)
+    here = f"/?{urlencode({'conversation': open_now})}" if open_now else "/"
+    shown = {"one": one, "here_back": here, "back": "/" if named == open_now else here}
+    if request.query_params.get("part"):
+        return request.part("conversation_menu.html", running=False, **shown)
+    return request.page("conversation.html", **shown)
 
 
 def export(request: PageRequest) -> Response:
@@ -137,6 +149,7 @@ ROUTES = (
     Route("/history/{conversation}.html", export),
     Route("/history/{conversation}.md", export_markdown),
     Route("/history/beside", beside),
+    Route("/history/menu", menu),
     Route("/history/pin", pin, methods=["POST"]),
     Route("/history/rename", rename, methods=["POST"]),
     Route("/history/forget", forget, methods=["POST"]),
