@@ -8,6 +8,7 @@ nothing else happens. Everything in `html` was rendered here, and text from docu
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from functools import partial
 
 from local_rag.asking import KeptTurn
 from local_rag.display import answer_as_dict, passage_as_dict, printable_json
@@ -44,14 +45,21 @@ async def _events(request: PageRequest, asked: AskRequest, job: Job[ServedAnswer
                     case QueuePosition(ahead, seconds):
                         yield _event("queue", {"ahead": ahead, "seconds": seconds})
                     case PassagesFound(passages):
-                        found = await request.aside(lambda: _passages(request, asked, passages, number))
+                        found = await request.aside(partial(_passages, request, asked, passages, number))
                         yield _event("passages", found)
                     case Written(text, replaces):
                         yield _event("token", {"text": text, "replaces": replaces})
                     case Ping():
                         yield _event("ping", {})
                     case Result(served):
-                        yield _event("done", await request.aside(lambda: _done(request, asked, served, number)))
+                        if asked.conversation and not served.notice:
+                            now = await request.aside(lambda: _turns_before_own(request, asked))
+                            if len(now) > len(before):  # another tab asked in the same conversation before this one
+                                html = await request.aside(partial(_earlier, request, asked, now, len(before)))
+                                yield _event("earlier", {"html": html, "after": len(before)})
+                                number = len(now) + 1
+                        done = await request.aside(partial(_done, request, asked, served, number))
+                        yield _event("done", done)
                         if served.answer.outcome == "quoted" and not asked.conversation:
                             # "Answer anyway" may follow; what a follow-up is about is not known to a search alone.
                             again = SearchRequest(question=asked.question, options=asked.options)
@@ -69,6 +77,13 @@ def turns_before(request: PageRequest, asked: AskRequest) -> list[KeptTurn]:
         turns = history.turns(conversation) if history.holds(conversation) else []
     again = turns and not asked.new_subject and turns[-1].question == asked.question
     return turns[:-1] if again else turns
+
+
+def _turns_before_own(request: PageRequest, asked: AskRequest) -> Sequence[KeptTurn]:
+    """Return the turns that stand before the one that was just answered."""
+    with request.history() as history:
+        turns = history.turns(asked.conversation or "")
+    return turns[: max((place for place, turn in enumerate(turns) if turn.question == asked.question), default=0)]
 
 
 def _event(name: str, data: object) -> bytes:

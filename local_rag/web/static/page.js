@@ -36,6 +36,7 @@ async function* eventsOf(response) {
 
 function watchForm(form) {
   const question = at("question"), stop = at("stop"), status = at("status"), thread = at("thread");
+  const waiting = [];  // questions that were sent while an answer is written: they are asked after it
   let running = null;
 
   // All that is read out: searching, reading, writing, and how it ended. Places in the queue are only shown.
@@ -49,7 +50,6 @@ function watchForm(form) {
 
   async function goOn(conversation, anchor) {
     at("conversation").value = conversation || "";
-    at("new_subject").checked = false;
     at("talk").hidden = !conversation;
     history.replaceState(null, "", conversation ? `${root}/?conversation=${conversation}#${anchor}` : `${root}/`);
     const choose = new URL(at("sources").href);  // what is chosen next belongs to this conversation
@@ -60,8 +60,8 @@ function watchForm(form) {
   }
 
   // The turn that is being answered: all that the answer needs gets its place at once, so that nothing moves later.
-  function begin(fields) {
-    const turn = at("new-turn").content.firstElementChild.cloneNode(true), said = at("sources").dataset.said;
+  function begin(fields, said) {
+    const turn = at("new-turn").content.firstElementChild.cloneNode(true);
     turn.dataset.question = turn.querySelector(".asked").textContent = fields.get("question");
     turn.querySelector(".subject").hidden = !fields.get("new_subject") || !thread.childElementCount;
     turn.querySelector(".scope").hidden = !said;
@@ -72,9 +72,34 @@ function watchForm(form) {
     return turn;
   }
 
-  async function ask(fields) {
-    if (running) running.abort();
+  // A question that is sent while an answer is written waits above the field, from where it can be taken back.
+  function send(fields) {
+    const one = { fields, said: at("sources").dataset.said };
+    if (!running) { ask(one); return; }
+    const item = document.createElement("li"), text = document.createElement("span"), back = document.createElement("button");
+    text.textContent = fields.get("question");
+    back.type = "button";
+    back.textContent = "Take back";
+    back.setAttribute("aria-label", `Take back: ${text.textContent}`);
+    back.addEventListener("click", () => { unqueue(one); giveBack(text.textContent); question.focus(); });
+    item.append(text, back);
+    waiting.push(Object.assign(one, { item }));
+    at("waiting").append(item);
+    at("waiting").hidden = false;
+  }
+
+  function unqueue(one) {
+    waiting.splice(waiting.indexOf(one), 1);
+    one.item.remove();
+    at("waiting").hidden = !waiting.length;
+    return one;
+  }
+
+  function giveBack(text) { question.value = [question.value, text].filter(Boolean).join("\n"); }
+
+  async function ask({ fields, said }) {
     const mine = running = new AbortController();
+    if (at("conversation").value) fields.set("conversation", at("conversation").value);
     const last = thread.querySelector("article.turn:last-of-type");
     // A question that is asked again takes the place of the last one.
     if (last && !fields.get("new_subject") && last.dataset.question === fields.get("question")) last.remove();
@@ -83,7 +108,7 @@ function watchForm(form) {
     if (at("start")) at("start").remove();
     document.querySelectorAll("section.found").forEach((one) => one.remove());
     at("start-title").className = "hidden";
-    const turn = begin(fields), growing = turn.querySelector(".growing"), outcome = turn.querySelector(".outcome");
+    const turn = begin(fields, said), growing = turn.querySelector(".growing"), outcome = turn.querySelector(".outcome");
     const evidence = turn.querySelector(".evidence"), cards = turn.querySelector(".cards");
     stop.hidden = false;
     at("search").hidden = true;
@@ -124,19 +149,20 @@ function watchForm(form) {
     } catch (error) {
       // What fetch says of a server that has gone is different in every browser.
       const gone = error instanceof TypeError ? "The server has gone; your question is still here." : error.message;
-      if (running === mine) say(error.name === "AbortError" ? "Stopped." : gone);
+      const stopped = error.name === "AbortError";
+      say(stopped ? "Stopped." : gone);
       growing.removeAttribute("aria-busy");
       outcome.textContent = "Not finished";
       evidence.hidden = !cards.hasChildNodes();
-      if (running === mine && !question.value) question.value = fields.get("question");
-    } finally {
-      if (running === mine) {
-        running = null;
-        wait({ ahead: 0 });
-        stop.hidden = true;
-        at("search").hidden = false;
-      }
+      if (!stopped || !waiting.length) giveBack(fields.get("question"));
+      // What has failed would fail again: what waits comes back too, so that nothing typed is lost.
+      if (!stopped) while (waiting.length) giveBack(unqueue(waiting[0]).fields.get("question"));
     }
+    running = null;
+    wait({ ahead: 0 });
+    stop.hidden = true;
+    at("search").hidden = false;
+    if (waiting.length) ask(unqueue(waiting[0]));
   }
 
   async function errorOf(response) {
@@ -151,7 +177,8 @@ function watchForm(form) {
     if (!question.value.trim()) return;
     const fields = new FormData(form);
     question.value = "";
-    ask(fields);
+    at("new_subject").checked = false;
+    send(fields);
   });
   question.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
@@ -159,14 +186,14 @@ function watchForm(form) {
       form.requestSubmit();
     }
   });
-  document.addEventListener("keydown", (event) => { if (event.key === "Escape" && running) running.abort(); });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && running && !document.querySelector("dialog[open]")) running.abort();
+  });
   stop.addEventListener("click", () => { if (running) running.abort(); question.focus(); });
   document.addEventListener("submit", (event) => {
     if (!event.target.matches("form.anyway, form.again, form.suggest")) return;
     event.preventDefault();
-    const fields = new FormData(event.target);
-    if (at("conversation").value) fields.set("conversation", at("conversation").value);
-    ask(fields);
+    send(new FormData(event.target));
     question.focus();  // the button that was pressed goes with the answer
   });
   document.addEventListener("click", (event) => {
@@ -266,12 +293,33 @@ function watchNames() {
     if (first) location.href = first.href;
   });
   dialog.addEventListener("keydown", (event) => {
+    // In a field to search in, the key alone would only empty it; and what is written goes on.
+    if (event.key === "Escape") { event.preventDefault(); event.stopPropagation(); dialog.close(); }
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     event.preventDefault();
     const all = [wanted, ...found.querySelectorAll("a")], place = all.indexOf(document.activeElement);
     all[(place + (event.key === "ArrowDown" ? 1 : all.length - 1)) % all.length].focus();
   });
   dialog.addEventListener("click", ({ target }) => { if (target === dialog) dialog.close(); });
+}
+
+// What can be done with a conversation opens below its name in the list, and closes again.
+function watchMenus() {
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest("a.more-of");
+    if (!link || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    const item = link.closest("li"), open = item.querySelector(".menu");
+    if (open) { open.remove(); link.setAttribute("aria-expanded", "false"); return; }
+    const response = await fetch(`${link.href}&part=1`).catch(() => null);
+    if (!response || !response.ok) { location.href = link.href; return; }
+    const menu = document.createElement("div");
+    menu.className = "menu";
+    show(menu, await response.text());
+    item.append(menu);
+    link.setAttribute("aria-expanded", "true");
+    menu.querySelector("input:not([type=hidden])").focus();
+  });
 }
 
 function isTyping() {
@@ -405,6 +453,7 @@ if (at("passage") && !location.hash && /[?&](at|chunk)=/.test(location.search)) 
 if (at("ask")) watchForm(at("ask"));
 if (at("choose")) watchSources();
 if (at("open-anything")) watchNames();
+if (at("conversations")) watchMenus();
 watchKeys();
 watchCitations();
 watchCopies();
