@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 
 from local_rag.asking import HOST
 from local_rag.errors import LocalRagError
+from local_rag.mcp.progress import Progress
 from local_rag.mcp.shapes import RULES, SHAPES, Arguments, listed_tools, write_instructions
 from local_rag.mcp.token_budget import as_text
 from local_rag.mcp.tools import HANDLERS
@@ -49,7 +50,8 @@ def make_server(service: Service, instructions: str, *, with_ask: bool = False) 
         service.wake()
         try:
             arguments = SHAPES[asked.name].arguments.model_validate(asked.arguments or {})
-            result = await HANDLERS[asked.name](service, arguments, _caller_of(context))
+            tell = Progress(context.session.report_progress)
+            result = await HANDLERS[asked.name](service, arguments, _caller_of(context), tell)
         except ValidationError as error:
             return _failed(_refusal(asked.name, error))
         except LocalRagError as error:

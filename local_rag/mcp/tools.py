@@ -23,6 +23,7 @@ from local_rag.extraction.extraction import Row, Table
 from local_rag.extraction.saved_tables import SavedTable
 from local_rag.feedback.gaps import closest_of
 from local_rag.mcp import shapes
+from local_rag.mcp.progress import Tell, followed
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_list, fit_passages, fit_text
 from local_rag.records import Passage
 from local_rag.retrieval.searcher import Trace
@@ -40,7 +41,7 @@ _CHANGED = ("changed", "missing")
 _ID = re.compile(r"(passage|document)-([0-9]{1,18})")
 
 
-async def search(service: Service, asked: shapes.SearchArguments, caller: Caller) -> shapes.SearchResults:
+async def search(service: Service, asked: shapes.SearchArguments, caller: Caller, _tell: Tell) -> shapes.SearchResults:
     """Find passages; by keywords alone while the models are loading or if they are missing."""
     filters = asked.filters()
     dense: shapes.Dense = "ready"
@@ -94,10 +95,10 @@ def _results(library: View, passages: Sequence[Passage], dense: shapes.Dense, no
     return fit_passages(results, dense, note)
 
 
-async def find(service: Service, asked: shapes.FindArguments, caller: Caller) -> shapes.FindResults:
+async def find(service: Service, asked: shapes.FindArguments, caller: Caller, tell: Tell) -> shapes.FindResults:
     """Count or list all documents."""
     request = SearchRequest(question=asked.question, options=AskOptions(filters=asked.filters()))
-    found = await service.find(request, caller).outcome()
+    found = await followed(service.find(request, caller), tell)
     listed = [
         shapes.FoundDocument(
             path=one_line(place.passage.path),
@@ -285,7 +286,7 @@ def list_documents(library: View, asked: shapes.ListArguments) -> shapes.Documen
         shown -= 1
 
 
-async def status(service: Service, _asked: shapes.StatusArguments, caller: Caller) -> shapes.LibraryStatus:
+async def status(service: Service, _asked: shapes.StatusArguments, caller: Caller, _tell: Tell) -> shapes.LibraryStatus:
     """Return what the library holds and what is out of date."""
     held = await service.aside(service.library_for(caller.person).status)
     loading, problem = await service.aside(lambda: (service.loading, service.problem))
@@ -305,11 +306,10 @@ async def status(service: Service, _asked: shapes.StatusArguments, caller: Calle
     )
 
 
-async def ask(service: Service, asked: shapes.AskArguments, caller: Caller) -> shapes.Answered:
+async def ask(service: Service, asked: shapes.AskArguments, caller: Caller, tell: Tell) -> shapes.Answered:
     """Answer a question with the library's own model."""
-    served = await service.ask(
-        AskRequest(question=asked.question, options=AskOptions(filters=asked.filters())), caller
-    ).outcome()
+    request = AskRequest(question=asked.question, options=AskOptions(filters=asked.filters()))
+    served = await followed(service.ask(request, caller), tell)
     answer = served.answer
     return shapes.Answered(
         question=printable(answer.question),
@@ -324,11 +324,13 @@ async def ask(service: Service, asked: shapes.AskArguments, caller: Caller) -> s
     )
 
 
-async def extract(service: Service, asked: shapes.ExtractArguments, caller: Caller) -> shapes.ExtractResults:
+async def extract(
+    service: Service, asked: shapes.ExtractArguments, caller: Caller, tell: Tell
+) -> shapes.ExtractResults:
     """Ask some of what is missing in a table, and return the rows from a number on."""
     filters = Filters.parse(within=shapes.several(asked.within), types=shapes.several(asked.types))
     table = SavedTable("", "", parse_columns(asked.columns), filters, asked.newest)
-    await service.extract(table, caller).outcome()
+    await followed(service.extract(table, caller), tell)
     library = service.library_for(caller.person)
 
     def stored() -> shapes.ExtractResults:
@@ -367,13 +369,13 @@ def _extracted(table: Table, row: Row) -> shapes.ExtractedRow:
     )
 
 
-Handler = Callable[[Service, Any, Caller], Awaitable[BaseModel]]
+Handler = Callable[[Service, Any, Caller, Tell], Awaitable[BaseModel]]
 
 
 def _reading(read: Callable[[View, Any], BaseModel]) -> Handler:
     """Return a handler that only reads the library."""
 
-    async def handle(service: Service, asked: Any, caller: Caller) -> BaseModel:
+    async def handle(service: Service, asked: Any, caller: Caller, _tell: Tell) -> BaseModel:
         return await service.aside(lambda: read(service.library_for(caller.person), asked), client=caller.key)
 
     return handle

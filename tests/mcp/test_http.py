@@ -12,6 +12,7 @@ from mcp import Client
 from starlette.testclient import TestClient
 
 from local_rag.mcp.server import http_interface
+from local_rag.serving.worker import LibraryWorker
 from local_rag.web.app import make_app
 from tests.mcp.talking import ERAS
 from tests.support import served
@@ -64,6 +65,38 @@ def test_a_host_talks_to_the_server(folder: Path, era: str) -> None:
     assert answer["citations"][0]["location"].endswith("boat.txt:1")
     assert wrong.is_error
     assert "takes no nonsense" in wrong.content[0].text
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_host_with_a_progress_token_sees_the_answer_as_it_is_written(folder: Path, era: str) -> None:
+    allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}
+    told = list[tuple[float, str | None]]()
+
+    async def hear(progress: float, _total: float | None, message: str | None) -> None:
+        told.append((progress, message))
+
+    async def run(address: str) -> Any:
+        async with Client(f"{address}/mcp", mode=era) as client:
+            answer = await client.call_tool("ask", {"question": served.QUESTION}, progress_callback=hear)
+            filtered = await client.call_tool("ask", {"question": served.QUESTION, "in": "nowhere/**"})
+            counted = await client.call_tool(
+                "find", {"question": "Which documents mention the boat?", "since": "2999-01-01"}
+            )
+            return answer, filtered, counted
+
+    # A library that tells its answer word by word, and then takes a sentence back.
+    worker = LibraryWorker(lambda: served.Streaming(folder, parts=served.parts()))
+    with served.server(make_app(worker, hosts=allowed, interfaces=INTERFACES)) as address:
+        served.wait_until(lambda: not worker.loading)
+        answer, filtered, counted = anyio.run(run, address)
+    assert [number for number, _ in told] == [*range(1, len(told) + 1)]
+    messages = [message for _, message in told if message]
+    assert messages[0].startswith("Reading ")
+    assert messages[1] == "The"
+    assert any(message.startswith("The boat leaves the harbour at seven.") for message in messages)
+    assert answer.structured_content["text"].startswith("The boat leaves the harbour at seven. [1] It carries")
+    assert filtered.structured_content["outcome"] == "refused"
+    assert counted.structured_content["count"] == 0
 
 
 @pytest.mark.parametrize(
