@@ -40,6 +40,7 @@ _RANDOM = re.compile(
     # Whether a file has changed is looked up in a time that a busy machine exceeds.
     r"| ?<span class=\"tag warn\">whether it has changed is not known yet</span>"
     r"|\"(?:embed|dense|keyword|fuse|rerank|seconds)\": ?[\d.e-]+|[\d.,]+ (?:ms|s)\b|\b(?:one|two)/lib"
+    r"|(?<=/tables/)[\w-]{16}|(?<=,)\d+\.\d+(?=,)"  # in files of answers, the seconds stand between commas
 )
 
 
@@ -59,6 +60,11 @@ def write_documents(place: Path, count: int, chance: random.Random) -> None:
         said += [f"The {chance.choice(RARE)} is kept by {chance.choice(WORDS)} at {chance.randrange(24)}:00."]
         text = "\n\n".join(chance.sample(said, len(said)))
         path.write_text(f"{tag}# {chance.choice(WORDS).title()} {number % 5}\n\n{text}\n")
+    # Rows of the same columns in both parts, which a question about rows must not add up.
+    for part, customers in (("docs/open", ("Quist", "Harrow")), ("docs/hidden", ("Quist", "Lindum"))):
+        lines = [f"{100 + row},{chance.choice(customers)},{chance.randrange(900)}" for row in range(12)]
+        (place / part).mkdir(parents=True, exist_ok=True)
+        (place / part / "orders.csv").write_text("\n".join(["Order,Customer,Amount", *lines]) + "\n")
     copies = sorted((place / "docs/open").rglob("*.*"))[:2]
     for copy in copies:
         (place / "vault").mkdir(exist_ok=True)
@@ -112,6 +118,11 @@ def requests(chance: random.Random, numbers: list[int]) -> Iterator[tuple[str, s
             ("POST", "/ask", {"data": {"question": counted}, "headers": chance.choice((as_json, html))}),
             ("POST", "/ask", {"data": {"question": asked, "anyway": "1"}, "headers": html}),
             ("GET", chance.choice(PLAIN), {"headers": chance.choice((html, as_json))}),
+            ("GET", f"/sources?find={words()[:3]}&{filters}", {"headers": html}),
+            ("GET", f"/scope?{filters}", {}),
+            ("GET", f"/open?q={words()[:3]}&format={chance.choice(('json', 'page'))}", {}),
+            ("GET", f"/brief?{chance.choice(('in=**', 'in=open/**', 'document=e'))}&format=json", {}),
+            ("GET", f"/diff?before={chance.choice(FILES)}&after={chance.choice(FILES)}", {"headers": html}),
             ("GET", f"/document/{number()}?chunk={number()}", {"headers": html}),
             ("GET", f"/document/{number()}", {"headers": html}),
             ("GET", f"/document/{number()}/{chance.choice(('file', 'page/1.png'))}", {}),
@@ -131,6 +142,9 @@ def requests(chance: random.Random, numbers: list[int]) -> Iterator[tuple[str, s
             tool("gaps"),
             tool("marks"),
             tool("ask", question=asked),
+            tool("brief", documents=[]),
+            tool("diff", before=chance.choice(FILES)),
+            tool("extract", columns=["Keeper: Who keeps the lantern? (name)"]),
         ]
         yield chance.choice(requests)
 
@@ -147,6 +161,7 @@ FILTERS = (
     "since=2022",
     "top=50",
 )
+FILES = ("orders.csv", "harbour", "boat", "tide", "vault", "hidden", "copy of")
 PLAIN = (
     "/", "/library", "/library?format=json", "/library?from=3", "/library/progress", "/library/task", "/health",
     "/metrics", "/history?format=json", "/questions", "/gaps", "/gaps?format=json",
@@ -174,7 +189,51 @@ def differences(place: Path, *, documents: int, count: int, seed: int, context: 
             replies = [ask(client, method, address, sent, who) for client, who in clients]
             if replies[0] != replies[1]:
                 found.append(f"{method} {address} {sent}: {first_difference(*replies)}")
+        one, other = (visits(client, who) for client, who in clients)
+        found += [f"{name}: {first_difference(one[name], other[name])}" for name in one if one[name] != other.get(name)]
     return found
+
+
+def visits(client: TestClient, who: dict[str, str]) -> dict[str, str]:
+    """Return the replies to what a person does over several pages, whose addresses hold what was made before."""
+    as_json = who | {"accept": "application/json"}
+
+    def get(address: str) -> str:
+        return ask(client, "GET", address, {"headers": {"accept": "text/html"}}, who)
+
+    def until_done(address: str) -> None:
+        served.wait_until(lambda: client.get(address, headers=who).headers["x-local-rag-running"] == "no")
+
+    asked = {"question": "Where is the harbour boat?", "in": "open/**"}
+    first = client.post("/ask", data=asked, headers=as_json).json()
+    conversation = first["conversation"]
+    more = {"question": "What is the sum of the amounts of Quist?", "conversation": conversation}
+    stream = {"data": more, "headers": {"accept": "text/event-stream"}}
+    found = {"a follow-up, as it is written": ask(client, "POST", "/ask", stream, who)}
+    counted = client.post("/ask", data=more, headers=as_json).json()
+    found |= {
+        f"a conversation: {page}": get(page.format(conversation))
+        for page in (
+            "/?conversation={}",
+            "/history/{}.md",
+            "/history/{}.html",
+            "/history/menu?id={}",
+            "/history/beside",
+        )
+    }
+    assert counted["table"], "the rows that are seen can be added up"
+    found["rows"] = get(f"/rows?query={quote(counted['table']['rows_sql'])}")
+    columns = "Keeper: Who keeps the lantern? (name)\nDay: When is it kept? (date)"
+    table = f"/tables/{client.post('/tables', data={'columns': columns}, headers=as_json).json()['id']}"
+    until_done(f"{table}/progress")
+    found |= {f"a table: {page}": get(f"{table}{page}") for page in ("", "?format=json", "/progress", "/table.jsonl")}
+    file = {"file": ("asked.txt", "Where is the boat?\nWho keeps the zephyr?\n")}
+    questions = f"/questions/{client.post('/questions', files=file, headers=as_json).json()['id']}"
+    until_done(f"{questions}/progress")
+    found |= {
+        f"questions: {page}": get(f"{questions}{page}") for page in ("", "/rows", "/answers.csv", "/answers.jsonl")
+    }
+    return found | {f"then {page}": get(page) for page in ("/", "/tables", "/questions", "/history", "/open?q=boat")}
 
 
 def ask(client: TestClient, method: str, address: str, sent: dict[str, Any], who: dict[str, str]) -> str:
