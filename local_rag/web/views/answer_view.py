@@ -78,7 +78,6 @@ class AnswerView:
     found: int
     quotes: tuple[QuoteView, ...] = ()
     remarks: tuple[str, ...] = ()
-    tokens: int | None = None
     notice: str = ""
     listed: "ListView | None" = None
     rows: RowsView | None = None
@@ -160,7 +159,6 @@ def view_answer(
             for one in answer.quotes
         ),
         remarks=tuple(remarks(answer, changed=changed)),
-        tokens=answer.tokens or None,
         notice=notice,
         listed=view_list(answer.found, library.contents().documents if library else {}) if answer.found else None,
         rows=view_rows(answer.table) if answer.table else None,
