@@ -14,7 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,7 +127,7 @@ def together(engine: Generator, requests: list[Request]) -> None:
         pass
 
 
-def median(values: Any) -> float:
+def median(values: Iterable[float]) -> float:
     """Return the median of seconds."""
     return round(statistics.median(values), 1)
 

@@ -72,7 +72,8 @@ def test_a_host_with_a_progress_token_sees_the_answer_as_it_is_written(folder: P
     allowed = {f"127.0.0.1:{port}" for port in range(1, 65536)}
     told = list[tuple[float, str | None]]()
 
-    async def hear(progress: float, _total: float | None, message: str | None) -> None:
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        assert total is None
         told.append((progress, message))
 
     async def run(address: str) -> Any:
