@@ -232,7 +232,7 @@ def test_sources_are_chosen_in_a_dialog_and_stay_with_the_conversation(browser: 
 
 
 def listed(driver: Chrome) -> list[str]:
-    return [one.removeprefix("Pinned: ") for one in texts(driver, "#conversations .conversation > a:first-child")]
+    return texts(driver, "#conversations .conversation > a:first-child")
 
 
 def menu_of(driver: Chrome, title: str) -> WebElement:
@@ -258,7 +258,7 @@ def test_conversations_are_renamed_pinned_searched_and_deleted_beside_the_thread
     wait_until(lambda: "Oslo ferry" in listed(browser))
     assert browser.current_url == here, "the open conversation stays"
     press(next(one for one in menu_of(browser, "Oslo ferry").find_elements(By.TAG_NAME, "button") if one.text == "Pin"))
-    wait_until(lambda: listed(browser)[0].endswith("Oslo ferry"))
+    wait_until(lambda: [one.endswith("Oslo ferry") for one in listed(browser)][:1] == [True])
     browser.find_element(By.ID, "wanted").send_keys("bergen", Keys.ENTER)
     wait_until(lambda: "/history?q=bergen" in browser.current_url)
     assert texts(browser, ".conversation > div > a") == ["When does the boat leave Bergen?"]
