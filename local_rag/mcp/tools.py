@@ -154,7 +154,7 @@ def brief(library: View, asked: shapes.BriefArguments) -> shapes.BriefResults:
     return fit_list(shapes.BriefResults(documents=documents, lines=lines), "lines")
 
 
-async def gaps(service: Service, asked: shapes.GapsArguments, caller: Caller) -> shapes.GapsResults:
+async def gaps(service: Service, asked: shapes.GapsArguments, caller: Caller, _tell: Tell) -> shapes.GapsResults:
     """List what is missing, from a number on."""
     found = (await service.gaps(caller).outcome())[asked.start :]
     groups = [

@@ -247,7 +247,8 @@ def test_conversations_are_renamed_pinned_searched_and_deleted_beside_the_thread
     for question in ("When does the boat leave Oslo?", "When does the boat leave Bergen?"):
         ask(browser, address, question)
     here = browser.current_url.partition("#")[0]
-    assert listed(browser)[:2] == ["When does the boat leave Bergen?", "When does the boat leave Oslo?"]
+    both = ["When does the boat leave Bergen?", "When does the boat leave Oslo?"]
+    wait_until(lambda: listed(browser)[:2] == both)
     menu = menu_of(browser, "Oslo")
     if AXE.exists():
         assert axe_findings(browser) == []
