@@ -127,7 +127,9 @@ def _quoted(place: Place, other: str, documents: Mapping[str, int], name: Name) 
     text = place.text if len(place.text) <= _LONGEST else f"{place.text[:_LONGEST]}\u2026"
     document = documents.get(place.path)
     address = f"/document/{document}?from={place.start}" if document is not None else ""
-    return Quoted(tuple(_pieces(_as_it_looks(text), _as_it_looks(other))), place.location_by(name), place.section, address)
+    return Quoted(
+        tuple(_pieces(_as_it_looks(text), _as_it_looks(other))), place.location_by(name), place.section, address
+    )
 
 
 def _as_it_looks(text: str) -> str:
