@@ -67,6 +67,7 @@ from local_rag.records import Answer, Progress, Shown, Written
 from local_rag.retrieval.filters import Sight
 from local_rag.retrieval.live_searcher import LiveSearcher
 from local_rag.settings import REMEMBERED, SettingFields, Settings, explicit_settings, index_settings, resolve_settings
+from local_rag.store.cell_rows import drop_tables, holds_tables
 from local_rag.store.connect import is_library, remembered
 from local_rag.store.context_rows import count_unwritten
 from local_rag.store.counts import is_unfinished
@@ -400,11 +401,13 @@ class Library(View):
             return history.counts() if history else KeptOfQuestions()
 
     def forget_questions(self, person: str = "") -> int:
-        """Delete conversations, cached answers and counts of questions, leaving nothing of them in the file.
+        """Delete conversations, saved tables, cached answers and counts of questions, leaving nothing of them.
 
-        They are those of everybody, or only the conversations of the person with this id. Return how many conversations
-        there were.
+        They are those of everybody, or only the conversations and tables of the person with this id. Return how many
+        conversations there were.
         """
+        if self._has_store:
+            self._forget_tables(person)
         with kept_history(self.folder) as history:
             if history is None:
                 return 0
@@ -413,6 +416,14 @@ class Library(View):
             kept = history.counts().conversations
             history.forget_all()
             return kept
+
+    def _forget_tables(self, person: str) -> None:
+        with storage_errors(self.folder):
+            with closing(Store(self.folder)) as store:
+                if not holds_tables(store, person):
+                    return
+            with closing(Store(self.folder, write=True)) as store:
+                drop_tables(store, person)
 
     def live_stamp(self) -> str:
         """Return a value that changes with every publish."""

@@ -516,7 +516,8 @@ class Answer:
     that the question may have meant. `found` is what code found in all documents if the question counts or lists; no
     model takes part in such an answer. `versions` is what other versions of a quoted document say instead, newest
     first; `text` ends with it. `corrections` are the words that were searched instead of mistyped ones. `table` is what
-    code computed from rows; no model takes part in that.
+    code computed from rows; no model takes part in that. `named` are the paths of documents that the text may name
+    without citing them.
     """
 
     question: str
@@ -541,6 +542,7 @@ class Answer:
     versions: tuple[VersionValue, ...] = ()
     corrections: tuple[Correction, ...] = ()
     table: TableAnswer | None = None
+    named: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Answer {self.outcome} {_beginning(self.text)} citations {len(self.citations)}>"

@@ -12,7 +12,18 @@ import pytest
 from local_rag.asking import AskOptions, Filters
 from local_rag.conversation import FORGOTTEN, NOT_KEPT, Conversation
 from local_rag.errors import LibraryError, MissingError
-from local_rag.records import Answer, Citation, Provenance, Written
+from local_rag.records import (
+    Answer,
+    Citation,
+    Found,
+    FoundPlace,
+    Passage,
+    Provenance,
+    TableAnswer,
+    TableSource,
+    VersionValue,
+    Written,
+)
 from local_rag.store.history import History
 from local_rag.store.history_file import HISTORY_FILE
 from tests.fakes import passage
@@ -188,3 +199,27 @@ def test_where_nothing_may_be_written_it_lasts_as_long_as_it_is_open(ask: FakeAs
         assert len(conversation.kept()) == 1
         assert "> [1]" in conversation.as_markdown()
     assert not (tmp_path / "missing").exists()
+
+
+def at(path: str) -> Callable[[str, str], bool]:
+    return lambda _hash, one: one == path
+
+
+def test_what_names_a_document_without_citing_it_is_forgotten_with_it(tmp_path: Path) -> None:
+    source = TableSource("/docs/t.csv", "T", "t")
+    passage = Passage(0, "/docs/listed.md", "", "secret", "", "", (), None, None, None, 0.0)
+    answers = {
+        "/docs/refused.csv": Answer("One?", "No column is secret.", "refused", named=("/docs/refused.csv",)),
+        "/docs/t.csv": Answer("Two?", "7", "answered", table=TableAnswer(7, "", "secret", sources=(source,))),
+        "/docs/v1.md": Answer("Three?", "8", "answered", versions=(VersionValue("", "/docs/v1.md", "secret", 1),)),
+        "/docs/listed.md": Answer(
+            "Four?", "1", "answered", found=Found("Four?", "list", "secret", 1, (FoundPlace(passage, 1),))
+        ),
+    }
+    with closing(History(tmp_path)) as history:
+        for answer in answers.values():
+            history.add(None, answer, epoch=history.epoch(), opens=True)
+        for left, path in enumerate(reversed(answers)):
+            assert history.forget_documents(at(path), erased=lambda _one: False) == 1
+            assert len(history.conversations()) == 3 - left
+    assert b"secret" not in (tmp_path / HISTORY_FILE).read_bytes()

@@ -70,6 +70,18 @@ def forget_tables(store: Store, names: Callable[[str], bool]) -> None:
         store.connection.executemany("DELETE FROM saved_tables WHERE id = ?", gone)
 
 
+def holds_tables(store: Store, person: str = "") -> bool:
+    """Return whether a person has saved tables, or without an id whether anybody has."""
+    query = "SELECT 1 FROM saved_tables WHERE ?1 IN ('', person) LIMIT 1"
+    return has_cells(store.connection) and store.connection.execute(query, (person,)).fetchone() is not None
+
+
+def drop_tables(store: Store, person: str = "") -> None:
+    """Delete the saved tables of a person, or without an id those of everybody."""
+    with store.transaction():
+        store.connection.execute("DELETE FROM saved_tables WHERE ?1 IN ('', person)", (person,))
+
+
 def drop_table(store: Store, identifier: str, person: str) -> None:
     """Delete a table of a person; its cells stay."""
     with store.transaction():

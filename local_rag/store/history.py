@@ -493,10 +493,13 @@ def _no_conversation(identifier: str) -> MissingError:
 def _quoted(answer: Answer) -> set[tuple[str, str]]:
     """Return SHA-256 and path of each document whose text an answer holds; only the path of those that it names."""
     cited = (citation.passage for citation in answer.citations)
-    passages: list[Passage] = [*answer.read, *answer.closest, *answer.look_alikes, *cited]
-    named = {("", _PLACE.sub("", location)) for passage in passages for location in passage.also_in}
-    named |= {("", passage.newest) for passage in passages if passage.newest}
-    return named | {(passage.sha256, passage.path) for passage in passages}
+    listed = (place.passage for place in answer.found.places) if answer.found else ()
+    passages: list[Passage] = [*answer.read, *answer.closest, *answer.look_alikes, *cited, *listed]
+    named = {*answer.named, *(one.path for one in answer.versions)}
+    named |= {_PLACE.sub("", location) for passage in passages for location in passage.also_in}
+    named |= {passage.newest for passage in passages if passage.newest}
+    named |= {one.path for one in answer.table.sources} if answer.table else set()
+    return {("", path) for path in named} | {(passage.sha256, passage.path) for passage in passages}
 
 
 def _now() -> str:

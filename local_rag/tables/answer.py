@@ -31,11 +31,15 @@ _REFUSED_WORDS, _REFUSED_EVIDENCE = 2, 0.79  # unknown at most, where a computat
 
 @dataclass(frozen=True, slots=True)
 class FromRows:
-    """What rows say to a question: an answer, or a refusal in words; `unknown` are the words that no table has."""
+    """What rows say to a question: an answer, or a refusal in words; `unknown` are the words that no table has.
+
+    `considered` are the paths of the documents that either may name.
+    """
 
     table: TableAnswer | None = None
     refusal: str = ""
     unknown: tuple[str, ...] = ()
+    considered: tuple[str, ...] = ()
 
 
 def answer_from_rows(question: str, held: RelationSet, earlier: Sequence[str] = ()) -> FromRows | None:
@@ -55,9 +59,17 @@ def _answer_wording(question: str, held: RelationSet, earlier: Sequence[str]) ->
     if not candidates:
         return None
     try:
-        return _answer(said, candidates, held)
+        found = _answer(said, candidates, held)
     except QuestionError:  # a limit of time or rows
         return None
+    return replace(found, considered=_considered(candidates, held)) if found else None
+
+
+def _considered(candidates: Sequence[NamedRelation], held: RelationSet) -> tuple[str, ...]:
+    """Return the paths of relations, and of those that are asked together with one of them."""
+    beside = (view.relations for view in unions(held.named) if set(view.relations) & set(candidates))
+    every = [*candidates, *(one for some in beside for one in some)]
+    return tuple(dict.fromkeys(one.stored.path for one in every))
 
 
 def _candidates(said: Said, held: RelationSet) -> list[NamedRelation]:

@@ -13,7 +13,7 @@ _MOST_CITED = 10  # tables
 def as_answer(question: str, found: FromRows, store: Store) -> Answer:
     """Return what rows say as an answer that cites the passages in which the rows begin."""
     if found.table is None:
-        return Answer(question, found.refusal, "refused")
+        return Answer(question, found.refusal, "refused", named=found.considered)
     passages = [passage for one in found.table.sources[:_MOST_CITED] if (passage := _passage(one, store))]
     marks = "".join(f"[{number}]" for number in range(1, len(passages) + 1))
     head, *rest = table_lines(found.table)
@@ -24,6 +24,7 @@ def as_answer(question: str, found: FromRows, store: Store) -> Answer:
         citations=tuple(Citation(number, passage) for number, passage in enumerate(passages, start=1)),
         passages=tuple(passages),
         table=found.table,
+        named=found.considered,
     )
 
 
