@@ -32,7 +32,7 @@ from local_rag.catalogue.links import Links
 from local_rag.catalogue.overview import Overview, overview
 from local_rag.catalogue.question_drafts import draft_questions
 from local_rag.digests.brief import DEFAULT_LINES, Brief, require_lines, write_brief
-from local_rag.digests.differences import Difference, compare
+from local_rag.digests.differences import Difference, compare, require_comparable
 from local_rag.digests.named_documents import NamedDocuments, ReadFromDisk, reading_files
 from local_rag.display import Name, names_below
 from local_rag.errors import LibraryError
@@ -61,6 +61,14 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
+class HeldRows:
+    """Tables in memory, those of the limits and filters that were asked last, for one thread at a time."""
+
+    sets: dict[tuple[Filters, Filters], RelationSet] = field(default_factory=dict)
+    alone: RLock = field(default_factory=RLock)
+
+
+@dataclass(slots=True)
 class Shared:
     """What a library shares with its views; models and index serve one thread at a time."""
 
@@ -76,8 +84,8 @@ class Shared:
     sight: Sight
     answerer: Answerer | None = None
     gate_base: GateBase | None = None
-    relations: dict[tuple[Filters, Filters], RelationSet] = field(default_factory=dict)
-    rows_alone: RLock = field(default_factory=RLock)  # one question about rows at a time, beside models and index
+    rows: HeldRows = field(default_factory=HeldRows)  # of questions, beside models and index
+    queries: HeldRows = field(default_factory=HeldRows)  # of SQL, for which no question waits
     overviews: dict[Filters, tuple[object, Overview]] = field(default_factory=dict)
     one_at_a_time: RLock = field(default_factory=RLock)
 
@@ -251,20 +259,20 @@ class Holdings:
 
     def tables(self, *, filters: Filters | FilterFields = EVERYTHING) -> list[NamedRelation]:
         """Return the tables of the documents that pass the filters, each with its name in SQL and its columns."""
-        with self._shared.rows_alone:
-            return list(self._relations(as_filters(filters)).named)
+        with self._shared.queries.alone:
+            return list(self._relations(as_filters(filters), self._shared.queries).named)
 
     def query_tables(self, statement: str, *, most: int = MAX_ROWS) -> QueryResult:
         """Run one SELECT on a copy of the tables that `tables` returns; raise QuestionError for anything else.
 
         It ends after a limit of time, and returns `most` rows at most.
         """
-        with self._shared.rows_alone:
-            return self._relations(EVERYTHING).query(statement, most=most)
+        with self._shared.queries.alone:
+            return self._relations(EVERYTHING, self._shared.queries).query(statement, most=most)
 
-    def _relations(self, filters: Filters) -> RelationSet:
+    def _relations(self, filters: Filters, held: HeldRows) -> RelationSet:
         """Return the tables of the documents that are seen and pass filters; they stay open while nothing changes."""
-        sets = self._shared.relations
+        sets = held.sets
         with self._reading() as (store, _seen):
             stamp = relations_stamp(store)
             known = sets.pop((self._limits, filters), None)
@@ -293,15 +301,19 @@ class Holdings:
         """Return what changed between two documents, named by path, file name or title; see `compare`.
 
         With one name, its two newest versions are compared. With `read_files`, who sees the whole library may also name
-        files that are not indexed, or that have changed since.
+        files that are not indexed, or that have changed since, and documents of any length.
         """
         with self._files(read_files) as from_disk:
             if from_disk and after and not is_library(self.folder):
                 return compare(*(from_disk(Path(name)) for name in (before, after)))
             with self._named() as named:
-                if not after:
-                    return compare(*named.versions_of(str(before)))
-                return compare(*(named.open(str(name), from_disk) for name in (before, after)))
+                if after:
+                    one, other = (named.open(str(name), from_disk) for name in (before, after))
+                else:
+                    one, other = named.versions_of(str(before))
+                if not read_files:
+                    require_comparable(one, other)
+                return compare(one, other)
 
     def brief(
         self,

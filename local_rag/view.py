@@ -287,8 +287,9 @@ class View(Judged):
         def ask_rows(question: Question, asked: Sequence[str]) -> tuple[Answer, bool] | None:
             if not self._has_store or asks_for_documents(question.text):
                 return None
-            with self._shared.rows_alone:
-                found = answer_from_rows(question.text, self._relations(options.filters), asked)
+            with self._shared.rows.alone:
+                held = self._relations(options.filters, self._shared.rows)
+                found = answer_from_rows(question.text, held, asked)
             if found is None:
                 return None
             with self.reading() as store:

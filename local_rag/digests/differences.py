@@ -10,6 +10,7 @@ from typing import Literal
 from local_rag.digests.alignment import Alignment, Pair, align
 from local_rag.digests.statements import DocumentText, Place, Statement, ordinary_words, readable
 from local_rag.digests.value_changes import ChangedValue, changed_values
+from local_rag.errors import QuestionError
 
 ChangeKind = Literal["amounts", "dates", "numbers", "names", "removed", "added", "reworded", "moved"]
 KINDS: tuple[ChangeKind, ...] = ("amounts", "dates", "numbers", "names", "removed", "added", "reworded", "moved")
@@ -27,6 +28,7 @@ _VERB = re.compile(
 )
 _DETERMINER = re.compile(r"(?:(?:the|a|an|this|each|every|any|all|our|your|its) )+", re.IGNORECASE)
 _MOST_WORDS, _LONGEST_LABEL = 6, 60  # of a label
+_MOST_CHARACTERS = 2_000_000  # of two documents that are compared while others wait
 _COMPARED = 5000  # characters of a statement in which values are looked for
 
 
@@ -69,6 +71,16 @@ class Difference:
         """Return how many changes there are of each kind."""
         counts = Counter(one.kind for one in self.changes)
         return {kind: counts[kind] for kind in KINDS if counts[kind]}
+
+
+def require_comparable(before: DocumentText, after: DocumentText) -> None:
+    """Raise QuestionError for documents that take long to compare, where others wait for it."""
+    size = len(before.text) + len(after.text)
+    if size > _MOST_CHARACTERS:
+        raise QuestionError(
+            f"These documents have {size:,} characters together; more than {_MOST_CHARACTERS:,} are compared only by "
+            "`local-rag diff`."
+        )
 
 
 def compare(before: DocumentText, after: DocumentText) -> Difference:

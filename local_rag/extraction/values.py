@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from itertools import islice
 
 from local_rag.extraction.columns import Column, Type
 from local_rag.text.dates import Date, find_dates
@@ -36,6 +37,7 @@ _NEGATION = re.compile(
 )
 _ITEM_END = re.compile(r"[;\n\u2022]|,(?!\d)|(?<=\s)(?:and|und|et|y|or|oder|as well as|&)(?=\s)", re.IGNORECASE)
 _ABBREVIATED = frozenset("inc ltd co corp bros jr sr llc l.l.c s.a s.p.a b.v n.v e.v p.m a.m etc approx".split())  # noqa: SIM905
+_MOST_SAID = 60  # words of an answer that are looked for in a text
 _EDGE = " \t\n.,;:!?\"'\u201c\u201d\u201e\u2018\u2019()[]|*_-\u2013\u2022"
 
 
@@ -221,10 +223,13 @@ def _find_words(text: str, wanted: str) -> int:
 
 def find_phrase(text: str, phrase: str) -> tuple[int, int] | None:
     """Return where a text says a phrase, whatever its case, spaces and marks at its edges; None if it does not."""
-    words = phrase.strip(_EDGE).split()
-    if not words:
+    return _find_folded(_folded(text), phrase)
+
+
+def _find_folded(plain: str, phrase: str) -> tuple[int, int] | None:
+    wanted = [_folded(word) for word in phrase.strip(_EDGE).split()]
+    if not wanted:
         return None
-    plain, wanted = _folded(text), [_folded(word) for word in words]
     at = plain.find(wanted[0])
     while at >= 0:
         end = _phrase_end(plain, at, wanted)
@@ -264,12 +269,13 @@ def _folded(text: str) -> str:
 
 def longest_run(text: str, answer: str) -> tuple[int, int] | None:
     """Return the longest sequence of words of an answer that a text says, as a span of the text."""
-    spans, best = [word.span() for word in re.finditer(r"\S+", answer)], None
+    plain, best = _folded(text), None
+    spans = [word.span() for word in islice(re.finditer(r"\S+", answer), _MOST_SAID)]
     for first in range(len(spans)):
         for last in range(len(spans), first, -1):
             if best and spans[last - 1][1] - spans[first][0] <= best[1] - best[0]:
                 break
-            if found := find_phrase(text, answer[spans[first][0] : spans[last - 1][1]]):
+            if found := _find_folded(plain, answer[spans[first][0] : spans[last - 1][1]]):
                 best = found
                 break
     return best

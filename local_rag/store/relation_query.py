@@ -87,8 +87,8 @@ class RelationCopy:
         if not _BEGINS.match(statement):
             raise QuestionError("Only one SELECT is run here.")
         self._seal()
-        last, largest = time.monotonic() + seconds, _resident() + _MOST_MEMORY
-        self._connection.set_progress_handler(lambda: time.monotonic() > last or _resident() > largest, _STEPS)
+        last, fullest = time.monotonic() + seconds, _resident() + _MOST_MEMORY
+        self._connection.set_progress_handler(lambda: time.monotonic() > last or _resident() > fullest, _STEPS)
         try:
             cursor = self._connection.execute(statement, parameters)
             if cursor.description is None:

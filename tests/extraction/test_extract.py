@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -18,7 +19,9 @@ from local_rag.asking import Filters
 from local_rag.display import csv_text
 from local_rag.errors import LocalRagError
 from local_rag.extraction.cells import Cell
+from local_rag.extraction.columns import parse_columns
 from local_rag.extraction.extraction import Table
+from local_rag.extraction.values import longest_run
 from local_rag.library import Parts
 from local_rag.serving.column_files import columns_in
 from local_rag.serving.extracted_files import write_table
@@ -295,3 +298,51 @@ def test_the_command_writes_the_table_and_reports(library: Library, tmp_path: Pa
         failed = run(*arguments, *common, parts=parts())
         assert failed.exit_code == code, arguments
         assert "Traceback" not in failed.output
+
+
+def test_tables_of_a_person_are_forgotten_with_the_person_and_leave_nothing(library: Library) -> None:
+    for person in ("ada", "bea", ""):
+        columns = library.extract(["Zanzibar: Who is the customer? (name)"], ask=False).columns
+        library.tables_of(person).add(f"table of {person}", columns, Filters(), newest=False)
+    library.forget_questions("ada")
+    assert [len(library.tables_of(person).all()) for person in ("ada", "bea", "")] == [0, 1, 1]
+    library.forget_questions()
+    assert [len(library.tables_of(person).all()) for person in ("bea", "")] == [0, 0]
+    with closing(Store(library.folder, write=True)):
+        pass
+    assert not [path for path in library.folder.glob("library.sqlite3*") if b"Zanzibar" in path.read_bytes()]
+
+
+def test_a_workbook_for_others_does_not_tell_where_the_files_lie(library: Library, tmp_path: Path) -> None:
+    table = library.extract(COLUMNS[:2])
+    write_table(tmp_path / "own.xlsx", table)
+    write_table(tmp_path / "sent.xlsx", table, library.place_names())
+    links = [_files_linked(tmp_path / name) for name in ("own.xlsx", "sent.xlsx")]
+    assert links[0] == [f"file://{tmp_path}/docs/{name}.md" for name in ("a", "a", "b", "b")]
+    assert links[1] == []
+
+
+def _files_linked(path: Path) -> list[str]:
+    cells = (cell for row in openpyxl.load_workbook(path)["Quotations"] for cell in row if cell.hyperlink)
+    return [target for cell in cells if (target := cell.hyperlink.target or "").startswith("file:")]
+
+
+def test_the_time_to_write_a_workbook_grows_with_its_rows(library: Library, tmp_path: Path) -> None:
+    table = library.extract(COLUMNS[:2])
+    began = time.process_time()
+    write_table(tmp_path / "large.xlsx", replace(table, rows=table.rows * 1000))
+    assert time.process_time() - began < 20, "looking for the last row at each row took minutes"
+
+
+def test_a_long_answer_is_looked_for_in_time() -> None:
+    began = time.process_time()
+    assert longest_run("b " * 1000, " ".join(f"a{number}" for number in range(1000))) is None
+    assert longest_run("The fee is EUR 5 a year.", "it says the fee is EUR 5") == (0, 16)
+    assert time.process_time() - began < 1
+
+
+def test_too_many_columns_are_not_read_one_by_one() -> None:
+    began = time.process_time()
+    with pytest.raises(LocalRagError, match="at most 100"):
+        parse_columns(f"a{number}?" for number in range(10**9))
+    assert time.process_time() - began < 1

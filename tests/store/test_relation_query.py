@@ -72,3 +72,47 @@ def test_more_tables_may_be_added_after_a_query(copy: RelationCopy) -> None:
     assert copy.select("SELECT m + n FROM u JOIN t ON t.n = u.m").rows == [(10,)]
     with pytest.raises(QuestionError):
         copy.select("DELETE FROM u")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "instr(printf('%.*c', 200000, 'a') || (a.n + b.n), printf('%.*c', 100000, 'a') || 'b')",
+        "replace(printf('%.*c', 200000, 'a') || (a.n + b.n), printf('%.*c', 100000, 'a') || 'b', '')",
+        "printf('%.*c', 300000, 'a') || a.n || b.n LIKE '%a%a%a%a%a%a%a%a%a%a%a%a%a%a%a%a%a%a%a%a%b'",
+        "quote(printf('%.*c', 150000, 'a') || a.n || b.n)",
+    ],
+)
+def test_no_function_holds_a_query_after_its_time(copy: RelationCopy, value: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(QuestionError, match="longer than 0"):
+        copy.select(f"SELECT count(*) FROM t a, t b WHERE {value} = 'x'", seconds=0.2)
+    assert time.monotonic() - started < 10, "each of them took seconds, and none could be stopped"
+
+
+@pytest.mark.parametrize(
+    "function", ["json('1')", "json_patch('{}', '{}')", "sqlite_log(1, 'x')", "fts5(1)", "changes()"]
+)
+def test_only_functions_that_are_known_to_be_quick_are_run(copy: RelationCopy, function: str) -> None:
+    with pytest.raises(QuestionError, match="not authorized"):
+        copy.select(f"SELECT {function}")
+
+
+def test_our_own_functions_say_what_those_of_sqlite_say(copy: RelationCopy) -> None:
+    statement = (
+        "SELECT instr('abcabc', 'ca'), instr('a', 'b'), instr(NULL, 'a'), "
+        "replace('abab', 'b', 'xx'), replace('a', '', 'b')"
+    )
+    assert copy.select(statement).rows == [(3, 0, None, "axxaxx", "a")]
+
+
+def test_rows_are_left_out_where_they_would_fill_the_memory(copy: RelationCopy) -> None:
+    found = copy.select("SELECT printf('%300000d', n) FROM t")
+    assert 0 < len(found.rows) < 200
+    assert not found.is_complete
+    assert len(copy.select("SELECT n FROM t", largest=100).rows) < 20
+
+
+def test_a_query_that_needs_much_memory_is_ended(copy: RelationCopy) -> None:
+    with pytest.raises(QuestionError, match="took"):
+        copy.select("SELECT printf('%.*c', 300000, 'a') || a.n || b.n FROM t a, t b ORDER BY 1", seconds=20)

@@ -25,9 +25,10 @@ def sources(request: PageRequest) -> Response:
     filters, wanted = filters_of(fields), text_field(fields, "find")
     contents, held = request.library.contents(), request.library.overview()
     tree, places = folder_tree(contents, most=_MOST_OF_ONE, containing=wanted), _places(folder_tree(contents))
+    listed = _places(tree)
     shown: dict[str, Any] = {
         "tree": tree,
-        "unseen": [one for one in filters.within if one in places and one not in _places(tree)],
+        "unseen": [one for one in filters.within if one in places and one not in listed],
         "patterns": as_fields(Filters(within=tuple(one for one in filters.within if one not in places)))["in"],
         "wanted": wanted,
         "total": len(contents.documents),

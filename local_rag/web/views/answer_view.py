@@ -161,7 +161,7 @@ def view_answer(
         remarks=tuple(remarks(answer, changed=changed)),
         notice=notice,
         listed=view_list(answer.found, library.contents().documents if library else {}) if answer.found else None,
-        rows=view_rows(answer.table) if answer.table else None,
+        rows=view_rows(answer.table, library.place_names() if library else display_path) if answer.table else None,
         versions=tuple(version_lines(answer.versions)),
         chunk=answer.citations[0].passage.chunk_id if answer.citations else None,
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from local_rag.display import cell_as_text, display_path, one_line, table_lines
+from local_rag.display import Name, cell_as_text, one_line, table_lines
 from local_rag.records import SHOWN_TABLE_ROWS, TableAnswer
 
 _MOST_COLUMNS = 30
@@ -25,8 +25,8 @@ class RowsView:
     sources: Sequence[str]
 
 
-def view_rows(table: TableAnswer) -> RowsView:
-    """Return what was computed from rows as it is shown."""
+def view_rows(table: TableAnswer, name: Name) -> RowsView:
+    """Return what was computed from rows as it is shown, with `name` for places."""
     headline, *lines = table_lines(table)
     columns = table.columns[:_MOST_COLUMNS]
     numeric = [
@@ -41,5 +41,5 @@ def view_rows(table: TableAnswer) -> RowsView:
         ],
         count=table.count,
         query=table.rows_sql,
-        sources=[", ".join(filter(None, (display_path(one.path), one.place))) for one in table.sources],
+        sources=[", ".join(filter(None, (name(one.path), one.place))) for one in table.sources],
     )
