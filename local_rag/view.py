@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from local_rag.answering.pipeline import AnswerPipeline, Telling
 from local_rag.answering.question_parts import read_question
 from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
+from local_rag.catalogue.links import without_copies
 from local_rag.digests.digest_answers import answer_digest
 from local_rag.digests.digest_questions import digest_question
 from local_rag.errors import StoppedError
@@ -185,8 +186,13 @@ class View(Judged):
         """Search, and record the ranking and the time of every stage; see `Searcher.trace` for `how`.
 
         Passages that answered the same question before come first if they were `marked` as right, and last as wrong.
+        The same mail in several places is one passage.
         """
-        return self._tell(self._marking(question, marked=marked)(self._trace, Question(question), top=top, **how))
+        found = self._marking(question, marked=marked)(self._trace, Question(question), top=top, **how)
+        if self._has_store:
+            with self.reading() as store:
+                found = replace(found, passages=without_copies(store, found.passages))
+        return self._tell(found)
 
     def _trace(self, question: Question, *, top: int, **how: Any) -> Trace:
         with self._shared.one_at_a_time, storage_errors(self.folder):

@@ -1,14 +1,14 @@
 """Where documents link to: notes by name, mail by what it answers. A name means the document that is nearest."""
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
-from local_rag.records import LinkKind
+from local_rag.records import LinkKind, Passage
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.link_rows import StoredLink, file_keys, links_of, links_to, name_key, names_of
+from local_rag.store.link_rows import StoredLink, file_keys, links_of, links_to, mail_numbers, name_key, names_of
 
 _KINDS: tuple[LinkKind, ...] = get_args(LinkKind)
 _MOST = 200  # documents of each kind that are told
@@ -102,3 +102,17 @@ class Links:
 
 def _kind(kind: str) -> LinkKind:
     return next((one for one in _KINDS if one == kind), "link")
+
+
+def without_copies(store: Store, passages: Sequence[Passage]) -> list[Passage]:
+    """Return passages with those of the same mail in several places once, with the other places."""
+    numbers, kept = mail_numbers(store, {one.path for one in passages}), dict[tuple[str, str], Passage]()
+    for passage in passages:
+        of_mail = numbers.get(passage.path)
+        key = (of_mail, passage.text) if of_mail else ("", str(passage.chunk_id))
+        first = kept.setdefault(key, passage)
+        if first.path != passage.path and passage.location not in first.also_in:
+            kept[key] = replace(first, also_in=(*first.also_in, passage.location))
+        elif first is not passage:
+            kept.setdefault(("", str(passage.chunk_id)), passage)
+    return list(kept.values())

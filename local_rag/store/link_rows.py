@@ -1,5 +1,6 @@
 """The links from documents to others, and the names by which others link to them: kept and erased with the document."""
 
+import json
 from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -73,3 +74,14 @@ def paths_named(store: Store, name: str) -> list[str]:
     """Return the paths of the live documents that have a name beside that of their file."""
     query = "SELECT path FROM documents JOIN document_names ON document_id = id WHERE live AND key = ? AND name = ?"
     return [path for (path,) in store.connection.execute(query, (name_key(name), name))]
+
+
+def mail_numbers(store: Store, paths: Collection[str]) -> dict[str, str]:
+    """Return the number of each mail at these paths, by path."""
+    if not has_table(store.connection, "document_links"):
+        return {}
+    query = (
+        "SELECT path, name FROM documents JOIN document_names ON document_id = id "
+        "WHERE live AND path IN (SELECT value FROM json_each(?)) AND instr(name, '@')"
+    )
+    return dict(store.connection.execute(query, (json.dumps(list(paths)),)))
