@@ -12,6 +12,7 @@ import base64
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -128,7 +129,9 @@ class Served:
         counted = self.send("/ask", as_form(question=SUM))["conversation"]
         begun = self.send("/ask", as_form(question=ASKED))
         thread = self.send("/ask", as_form(question=NEXT, conversation=begun["conversation"]))["conversation"]
-        table = self.send("/tables", as_form(name="Leave policies", columns=COLUMNS, source="benefits"))["id"]
+        table = self.send("/tables", as_form(name="Leave policies", columns=COLUMNS, source="cooperative/benefits"))[
+            "id"
+        ]
         sent = f"\r\n{ASKED}\n{REFUSED}\nHow often is the tide gauge read?\n\r\n"
         head = 'content-disposition: form-data; name="file"; filename="questions.txt"\r\n'
         body = f"--end\r\n{head}{sent}--end--\r\n".encode()
@@ -170,12 +173,14 @@ def as_form(**fields: str) -> bytes:
 @contextmanager
 def serving(place: Path, profile: str) -> Iterator[Served]:
     """Index the documents of the pictures, and serve them to their owner and two other people."""
-    write_orders(place / "orders" / "orders-2025.xlsx")
-    folders = [*(str(CHECKOUT / "corpus" / name) for name in FOLDERS), str(place / "orders")]
+    documents = place / "cooperative"
+    for name in FOLDERS:
+        shutil.copytree(CHECKOUT / "corpus" / name, documents / name)
+    write_orders(documents / "orders" / "orders-2025.xlsx")
     library, token = place / "lib", "the-token-of-these-pictures"
     run, environment = [sys.executable, "-P", "-c", MAIN], os.environ | {"LOCAL_RAG_TOKEN": token}
     chosen = ["--library", str(library), "--profile", profile]
-    subprocess.run([*run, "index", *folders, *chosen, "--context", "headings"], check=True, env=environment)
+    subprocess.run([*run, "index", str(documents), *chosen, "--context", "headings"], check=True, env=environment)
     add_person(library, "Anna Berg", "reader", within=["benefits/**", "policies/**"])
     add_person(library, "Tomas Lind", "editor")
     command = [*run, "serve", "--port", "0", *chosen]
@@ -238,7 +243,7 @@ def take_those_of_docs(camera: Camera, server: Served, pages: dict[str, str]) ->
     camera.save("answer-light")
     driver.get(server.address)
     open_dialog(driver, "sources", "#choose[open] .tree")
-    driver.find_element(By.CSS_SELECTOR, "#choose input[value='benefits']").click()
+    driver.find_element(By.CSS_SELECTOR, "#choose input[value='cooperative/benefits']").click()
     camera.save("sources")
 
 
