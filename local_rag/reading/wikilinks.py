@@ -1,6 +1,7 @@
 """Links of notes, as Obsidian writes them: `[[Note]]`, `[[Note#Heading|text]]`, `![[embedded]]`.
 
-The text keeps what a reader sees of them: the text of the link, or the name of the note.
+The text keeps what a reader sees of them, the text of the link or the name of the note, and a name that the text of
+the link does not say: `the engineer (Per Lund)`.
 """
 
 import re
@@ -31,9 +32,11 @@ def read_wikilinks(text: str) -> tuple[str, tuple[Link, ...]]:
         kind: LinkKind = "embed" if found[1] else "link"
         if name.strip():
             links.setdefault((kind, name.strip()), Link(kind, name.strip()))
+        named = name.strip().removesuffix(".md")
         if said and not (found[1] and _SIZE.fullmatch(said)):
-            return said
-        return " > ".join(filter(None, (name.strip().removesuffix(".md"), heading.strip().lstrip("^#"))))
+            called = named.rpartition("/")[2]
+            return said if called.casefold() in said.casefold() else f"{said} ({called})"
+        return " > ".join(filter(None, (named, heading.strip().lstrip("^#"))))
 
     return _LINK.sub(shown, text), tuple(links.values())[:MOST_LINKS]
 

@@ -24,9 +24,9 @@ _PART = re.compile(r"(\d?)([\u00bc-\u00be\u2150-\u215e])")
 _POWER_OF_UNIT = re.compile("(?<=m)[\u00b2\u00b3](?![\u00b9\u00b2\u00b3\u2070-\u207f])")
 _SQUARE = {"\u00b2": "2", "\u00b3": "3"}
 _MINUS = re.compile(r"\u2212\s(?=[\d.])")
-# A telephone number, or a word that contains digits, such as ST-4471, E04 or 1.2.3.
+# A telephone number, or a word that contains digits, such as ST-4471, E04 or 1.2.3, but not 1.5E-3.
 _CODE = re.compile(
-    r"\(\d{2,5}\) ?\d+(?:[- ]\d+)+|(?<![\w.,])(?=[\w./-]{0,60}\d)"
+    r"\(\d{2,5}\) ?\d+(?:[- ]\d+)+|(?<![\w.,])(?=[\w./-]{0,60}\d)(?!\d[\d.,]*[eE][-+]\d{1,2}(?!\w))"
     r"(?:(?=[\w./-]{0,60}[^\W\d])[^\W_]+(?:[-_./][^\W_]+)*|\d+(?:\.\d+){2,}|\d+(?:-\d+){2,})"
 )
 # Looks like a code, but is a number.
@@ -125,7 +125,8 @@ class Source:
         A number without a unit also does if its unit stands apart, as in the header of a table, and a number whose unit
         is not wanted does with any, except a percentage.
         """
-        if wanted.unit is None and (self._dated & wanted.values or _has_code(self._codes, wanted.text)):
+        is_whole = "." not in wanted.text and "," not in wanted.text  # as numbers of rows, days and years are written
+        if wanted.unit is None and ((is_whole and self._dated & wanted.values) or _has_code(self._codes, wanted.text)):
             return True
         scales = self._scales.get(wanted.unit, frozenset())
         return any(

@@ -48,7 +48,8 @@ _CURRENCY = (
 _SIGN = r"(?:(?<![^\s(\[|:;=/~>\"'*_,<])-|\bminus\s)"
 _PART = r"(?:(?P<whole>\d{1,6})[ -])?(?P<part>1/[2-9]|2/[35]|3/[458]|4/5|5/[68]|7/8|[1379]/10)(?![\w/]|[.,]\d)"
 _DIGITS = (
-    r"(?P<digits>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:[' ]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*|\.\d+)"
+    r"(?P<digits>\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d{1,3}(?:[' ]\d{3})+(?!\d)(?:[.,]\d+)?"
+    r"|\d+(?:[.,]\d+)*(?:[eE][-+]\d{1,2}(?!\w))?|\.\d+)"
 )
 _SCALE = (
     r"(?P<scale>[ -]?(?:dozen|hundred|thousand|million|billion|trillion|lakh|crore|mio|mln|mn|mrd|tsd)\b\.?|[ ]?bn\b"
@@ -194,6 +195,9 @@ def _word_numbers(text: str) -> Iterator[Quantity]:
 
 def _values(digits: str, *, either: bool) -> set[Decimal]:
     """Return the possible values of digits with separators: if `either`, 1.200 and 1,200 are 1200 or 1.2."""
+    digits, _, exponent = digits.lower().partition("e")
+    if exponent:
+        return {value.scaleb(int(exponent)) for value in _values(digits, either=either)}
     compact = digits.replace(" ", "").replace("'", "")
     last = max(compact.rfind(","), compact.rfind("."))
     if last < 0:

@@ -47,7 +47,7 @@ wrote:
 
 def test_links_become_text_that_can_be_read() -> None:
     document = as_document(Path("plan.md"), PLAN)
-    assert "It follows the lease and rooms, see people/Ada > Role." in document.text
+    assert "It follows the lease (Lease 2024) and rooms, see people/Ada > Role." in document.text
     assert document.names == ("The big plan", "Plan B")
     assert document.links == (Link("link", "Lease 2024"), Link("embed", "rooms"), Link("link", "people/Ada"))
     assert document.provenance.tags == ("work", "status=draft", "priority=3", "done=false")

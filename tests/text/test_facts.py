@@ -66,6 +66,9 @@ def test_what_means_the_same_is_found(answer: str, source: str) -> None:
         ("It is E05.", "It is E04.", ["E05"]),
         ("In Austria it rains.", "In Australia it rains.", ["Austria"]),
         ("Call 800-827-1000.", "Call 800-827-1001.", ["800-827-1000"]),
+        ("It is 4.20E-06 g.", "It is 4.20E-07 g.", ["4.20E-06 g"]),
+        ("It is 0.0015 g.", "It is 1.5e-3 g.", []),
+        ("It is 6.00.", "Row 6: Value: 3", ["6.00"]),
     ],
 )
 def test_what_differs_is_missing(answer: str, source: str, lacks: list[str]) -> None:
