@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
-from local_rag.asking import Person, PersonRole
+from local_rag.asking import Person
 from local_rag.display import printable_json
 from local_rag.errors import BusyError, ForbiddenError, LocalRagError, MissingError, QuestionError, StoppedError
 from local_rag.serving.job import Job
@@ -70,13 +70,6 @@ def person_of(scope: Mapping[str, Any]) -> Person:
 def set_person(scope: MutableMapping[str, Any], person: Person) -> None:
     """Note who asks."""
     scope[_PERSON] = person
-
-
-def require_role(scope: Mapping[str, Any], role: PersonRole) -> None:
-    """Raise ForbiddenError unless the person who asks may do what this role may do."""
-    if not person_of(scope).may(role):
-        article = "an" if role[0] in "aeiou" else "a"
-        raise ForbiddenError(f"This needs the role of {article} {role}; ask who serves this library.")
 
 
 def client_of(scope: Mapping[str, Any]) -> str:

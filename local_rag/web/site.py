@@ -18,9 +18,10 @@ from starlette.routing import Route
 
 from local_rag.asking import Person, PersonRole
 from local_rag.display import display_path, duration, one_line
+from local_rag.errors import ForbiddenError
 from local_rag.offline import can_filter, left_open, open_ways
 from local_rag.serving.background_runs import QuestionLists, TableRuns
-from local_rag.serving.http import caller_of, cookie_in, json_response, person_of, require_role, unless_gone
+from local_rag.serving.http import caller_of, cookie_in, json_response, person_of, unless_gone
 from local_rag.serving.job import Job
 from local_rag.serving.open_history import OpenHistory
 from local_rag.serving.requests import Caller
@@ -171,7 +172,9 @@ class PageRequest(Request):
 
     def require(self, role: PersonRole) -> None:
         """Raise ForbiddenError unless the person who asks may do what this role may do."""
-        require_role(self.scope, role)
+        if not self.person.may(role):
+            article = "an" if role[0] in "aeiou" else "a"
+            raise ForbiddenError(f"This needs the role of {article} {role}; ask who serves this library.")
 
     @property
     def wants_json(self) -> bool:
