@@ -71,11 +71,11 @@ def _is_young(time_ns: int, now_ns: int) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _renumbering_devices() -> frozenset[int]:
+def _renumbering_devices(mounts: Path = Path("/proc/self/mountinfo")) -> frozenset[int]:
     """Return the devices whose file systems number their files anew; none where the system does not tell."""
     found = set()
     with contextlib.suppress(OSError, ValueError):
-        for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+        for line in mounts.read_text(errors="replace").splitlines():
             mount, _, file_system = line.partition(" - ")
             if file_system.startswith(_RENUMBERING):
                 major, minor = map(int, mount.split(" ")[2].split(":"))

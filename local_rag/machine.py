@@ -91,6 +91,11 @@ def give_way(niceness: int = 10) -> None:
             os.setpriority(os.PRIO_PROCESS, 0, niceness)
 
 
+def is_supported(system: str = sys.platform) -> bool:
+    """Return whether local-rag works on a system; reading documents needs a Unix-like one."""
+    return system != "win32"
+
+
 def memory() -> tuple[int, int]:
     """Return total and available memory in bytes, at most the limit of the container."""
     total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

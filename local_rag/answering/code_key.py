@@ -19,13 +19,13 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 @cache
-def answer_recipe() -> str:
+def answer_recipe(package: Path = _PACKAGE) -> str:
     """Return a key of all code that an answer depends on: of this program, and of the packages that it is built on.
 
     The bytes of its sources and of its tables of models are what counts, so every upgrade changes it by itself.
     """
-    sources = sorted(path for path in _PACKAGE.rglob("*") if path.suffix in {".py", ".toml"})
-    code = [[str(path.relative_to(_PACKAGE)), file_sha256(path)] for path in sources]
+    sources = sorted(path for path in package.rglob("*") if path.suffix in {".py", ".toml"})
+    code = [[str(path.relative_to(package)), file_sha256(path)] for path in sources]
     return key_of("answer", code, _versions(), llama_build())
 
 

@@ -15,6 +15,7 @@ import click
 from local_rag.cli.options import Invocation
 from local_rag.display import one_line
 from local_rag.errors import LocalRagError
+from local_rag.machine import is_supported
 
 COMMANDS = {
     "ask": "Answer a question from the indexed documents, with citations.",
@@ -108,7 +109,7 @@ def cli(ctx: click.Context) -> None:
 
 def main(parts: Any = None) -> None:
     """Run the command line in its own process, whose network access each command blocks."""
-    if sys.platform == "win32":  # reading documents needs a system like Unix
+    if not is_supported():
         sys.exit("Error: local-rag runs on Linux and macOS; on Windows use it in WSL.")
     codecs.register_error("escape", _escape)
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -75,6 +75,7 @@ class SharedPrefixEngine(Stoppable):
         *,
         context_tokens: int,
         settings: EngineSettings | None = None,
+        neighbours: Neighbours | None = None,
     ) -> None:
         super().__init__()
         llama = native()
@@ -92,7 +93,7 @@ class SharedPrefixEngine(Stoppable):
         parameters.swa_full = parameters.kv_unified = True
         parameters.offload_kqv = parameters.op_offload = model.gpu_layers != 0
         self._most_threads = self._threads = settings.threads or physical_cores()
-        self._neighbours = Neighbours()
+        self._neighbours = neighbours or Neighbours()
         parameters.n_threads = parameters.n_threads_batch = self._threads
         parameters.flash_attn_type = (
             llama.LLAMA_FLASH_ATTN_TYPE_AUTO if settings.flash_attention else llama.LLAMA_FLASH_ATTN_TYPE_DISABLED

@@ -54,8 +54,8 @@ class History:
     is forgotten of documents is forgotten of everybody's.
     """
 
-    def __init__(self, folder: Path, *, kept: bool = True) -> None:
-        self._folder, self._person = folder, ""
+    def __init__(self, folder: Path, *, kept: bool = True, person: str = "") -> None:
+        self._folder, self._person = folder, person
         self.kept = kept and is_writable(folder)
         self._one_at_a_time = RLock()
         with history_errors(folder):
