@@ -101,7 +101,7 @@ async def keep(request: PageRequest) -> Response:
     is_wrong, question = "wrong" in fields, text_field(fields, "question")
     chunk = parse_number(str(fields.get("wrong" if is_wrong else "chunk", "")))
     require_question(question)
-    if not chunk:
+    if chunk is None or not (chunk or is_wrong):  # an answer that cites nothing can be wrong, too
         raise QuestionError("No passage was named; choose the one that answers the question.")
     if is_wrong:
         await request.aside(lambda: request.service.mark(question, "wrong", request.caller, chunk_id=chunk))
