@@ -273,11 +273,12 @@ def test_readers_say_what_is_right_and_wrong(opened: TestClient, library: Path) 
     form = page.partition('class="rate"')[2].partition("</form>")[0]
     (chunk,) = re.findall(r'name="chunk" value="(\d+)"', form)
     assert opened.post("/rate", data=asked | {"chunk": chunk}, headers=reader).status_code == 303
+    assert asked["question"] in (library / QUESTIONS_FILE).read_text()
     as_json = {"accept": "application/json", **reader}
     assert opened.post("/rate", data=asked | {"wrong": chunk}, headers=as_json).json()["kept"] == "wrong"
     right, wrong = ((library / name).read_text() for name in (QUESTIONS_FILE, WRONG_FILE))
-    assert asked["question"] in right
     assert asked["question"] in wrong
+    assert asked["question"] not in right, "a later mark takes the place of the one before"
     with Library(library) as whole:
         hidden = next(one for path, one in whole.contents().documents.items() if "ledger" in path)
         outside = whole.document(hidden).passages[0].chunk_id
