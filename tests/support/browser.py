@@ -2,14 +2,17 @@
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service
+
+from tests.support import served
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 # Fetched by scripts/fetch_axe.sh: only the tests use it.
@@ -74,3 +77,15 @@ def axe_findings(driver: webdriver.Chrome) -> list[str]:
         if one["impact"] in {"serious", "critical"}
         for node in one["nodes"]
     ]
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Wait for a condition of a page, which may be replaced by another one while it is looked at."""
+
+    def holds_now() -> bool:
+        try:
+            return holds()
+        except WebDriverException:  # of several kinds, when an element's page goes between two calls of the driver
+            return False
+
+    served.wait_until(holds_now)

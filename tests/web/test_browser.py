@@ -3,14 +3,13 @@
 import re
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
 import numpy as np
 import pytest
-from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -21,24 +20,12 @@ from local_rag.store.lock import library_lock
 from local_rag.web.app import make_app
 from tests.fakes import QUICK, generating
 from tests.support import served
-from tests.support.browser import AXE, axe_findings, chromium, complaints, missing, requests_made
+from tests.support.browser import AXE, axe_findings, chromium, complaints, missing, requests_made, wait_until
 from tests.support.served import DOUBTED, ENDLESS, QUESTION, Talker, index, server, worker
 
 pytestmark = [pytest.mark.rest, pytest.mark.skipif(bool(missing()), reason=f"no browser: {missing()}")]
 
 CORPUS = Path(__file__).parents[2] / "corpus"
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for a condition of a page, which may be replaced by another one while it is looked at."""
-
-    def holds_now() -> bool:
-        try:
-            return holds()
-        except WebDriverException:  # of several kinds, when an element's page goes between two calls of the driver
-            return False
-
-    served.wait_until(holds_now)
 
 
 class Site:

@@ -1,7 +1,7 @@
 """The browser on the library, on documents, on the answers of a file and on people, with and without JavaScript."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 from fpdf import FPDF
-from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -19,25 +18,12 @@ from local_rag.library import Library
 from local_rag.web.app import make_app
 from local_rag.web.gate.access import Access
 from tests.fakes import QUICK, generating
-from tests.support import served
-from tests.support.browser import AXE, axe_findings, chromium, complaints, missing, requests_made
+from tests.support.browser import AXE, axe_findings, chromium, complaints, missing, requests_made, wait_until
 from tests.support.served import DOUBTED, QUESTION, Talker, index, server, worker
 
 pytestmark = [pytest.mark.rest, pytest.mark.skipif(bool(missing()), reason=f"no browser: {missing()}")]
 
 TOKEN = "a-token-of-the-owner"
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for a condition of a page, which may be replaced while it is looked at."""
-
-    def holds_now() -> bool:
-        try:
-            return holds()
-        except WebDriverException:
-            return False
-
-    served.wait_until(holds_now)
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,11 @@
 """The browser in a conversation: questions that wait, keys, the choice of sources, the list of conversations."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from urllib.parse import urlsplit
 
 import pytest
 from fpdf import FPDF
-from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import ActionChains, Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -14,25 +13,12 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from local_rag.web.app import make_app
 from tests.fakes import QUICK, generating
-from tests.support import served
-from tests.support.browser import AXE, axe_findings, chromium, complaints, missing, requests_made
+from tests.support.browser import AXE, axe_findings, chromium, complaints, missing, requests_made, wait_until
 from tests.support.served import ENDLESS, QUESTION, Talker, index, server, worker
 
 pytestmark = [pytest.mark.rest, pytest.mark.skipif(bool(missing()), reason=f"no browser: {missing()}")]
 
 FIRST, SECOND, THIRD, FOURTH = (f"{QUESTION} {one}" for one in ("First", "Second", "Third", "Fourth"))
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    """Wait for a condition of a page, which may be replaced while it is looked at."""
-
-    def holds_now() -> bool:
-        try:
-            return holds()
-        except WebDriverException:
-            return False
-
-    served.wait_until(holds_now)
 
 
 @pytest.fixture(scope="module")
