@@ -28,7 +28,7 @@ from local_rag.catalogue.contents import (
     whole_document,
 )
 from local_rag.catalogue.library_status import Status, collect_status, status_of_part
-from local_rag.catalogue.links import Links
+from local_rag.catalogue.links import LinkedDocument, Links
 from local_rag.catalogue.overview import Overview, overview
 from local_rag.catalogue.question_drafts import draft_questions
 from local_rag.digests.brief import DEFAULT_LINES, Brief, require_lines, write_brief
@@ -130,12 +130,7 @@ class Holdings:
         """
         with self._reading() as (store, seen):
             found = list_documents(store, self._shared.indexes, as_filters(filters), after=after, most=most)
-            if seen is None:
-                return found
-            told = seen.told
-            return [
-                replace(one, links=tuple(replace(link, id=told.get(link.id, 0)) for link in one.links)) for one in found
-            ]
+            return [replace(one, links=_linked(one.links, seen)) for one in found] if seen else found
 
     def document(self, document_id: int, *, with_text: bool = True) -> WholeDocument:
         """Return a document as it was indexed, or without its text and passages what is known of its file.
@@ -146,8 +141,8 @@ class Holdings:
             meant = seen.document_meant(document_id) if seen else document_id
             found = whole_document(store, meant, self._shared.files, with_text=with_text)
             if with_text:
-                links, told = Links(store), seen.told if seen else {}
-                linked = tuple(replace(one, id=told.get(one.id, one.id)) for one in links.of(meant, found.path))
+                links = Links(store)
+                linked = _linked(links.of(meant, found.path), seen)
                 found = replace(found, names=links.other_names(meant), links=linked)
             return self._told(replace(found, id=document_id), store, seen)
 
@@ -386,6 +381,11 @@ class Holdings:
     def _has_store(self) -> bool:
         """Whether the documents are here, and not only an index in a search engine."""
         return not self.settings.search_engine.address or is_library(self.folder)
+
+
+def _linked(links: Sequence[LinkedDocument], seen: Seen | None) -> tuple[LinkedDocument, ...]:
+    """Return links with the numbers of documents that are told."""
+    return tuple(replace(one, id=seen.told[one.id]) if seen else one for one in links)
 
 
 def with_numbers(value: T, told: Callable[[Sequence[int]], Mapping[int, int]]) -> T:

@@ -90,7 +90,7 @@ class Judged(Holdings):
         elif mark == "right" and at[0]:
             add_question(self.folder, meant.question, *at, marked=True)
         else:
-            forget_marked(self.folder, meant.question)
+            forget_marked(self.folder, lambda one: one == meant.question)
         return marked
 
     def marks(self) -> MarksEffect:

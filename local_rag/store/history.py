@@ -35,7 +35,7 @@ from local_rag.store.history_file import (
     open_history,
     open_in_memory,
 )
-from local_rag.store.recorded_questions import keep_marked
+from local_rag.store.recorded_questions import forget_marked
 
 _MOST_IN_MEMORY = 200  # conversations
 _MOST_CACHED = 1000  # answers
@@ -462,7 +462,8 @@ class History:
         """Leave nothing of what was deleted in the file, nor of a mark among the questions of evaluations."""
         if self.kept:
             marked = self._rows("SELECT DISTINCT question FROM asked WHERE mark <> ''")
-            keep_marked(self._folder, {str(question) for (question,) in marked})
+            kept = {str(question) for (question,) in marked}
+            forget_marked(self._folder, lambda one: one not in kept)
         with history_errors(self._folder), self._one_at_a_time:
             self._connection.execute("VACUUM")
 

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from local_rag.records import Document, Link
+from local_rag.records import Document
 from local_rag.store.database import Store
 from local_rag.store.schema import has_table
 
@@ -24,13 +24,11 @@ def put_links(store: Store, documents: Iterable[tuple[int, Document]]) -> None:
     with store.transaction():
         for identifier, document in documents:
             names = [(identifier, name, name_key(name)) for name in document.names]
-            links = [(identifier, at, *one, name_key(one[1])) for at, one in enumerate(map(_fields, document.links))]
+            links = [
+                (identifier, at, one.kind, one.target, name_key(one.target)) for at, one in enumerate(document.links)
+            ]
             store.connection.executemany("INSERT OR IGNORE INTO document_names VALUES (?, ?, ?)", names)
             store.connection.executemany("INSERT INTO document_links VALUES (?, ?, ?, ?, ?)", links)
-
-
-def _fields(link: Link) -> tuple[str, str]:
-    return link.kind, link.target
 
 
 def name_key(name: str) -> str:

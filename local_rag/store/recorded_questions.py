@@ -6,7 +6,7 @@ A question of the second kind names no golden passage. It waits until somebody c
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -25,7 +25,7 @@ def add_question(folder: Path, question: str, place: str, sha256: str, *, marked
     """Add a question and the place that answers it, as `path:12-15`; if it was `marked`, it goes with its mark."""
     golden = {"question": question, "golden": [place], "sha256": [sha256], **({"marked": True} if marked else {})}
     with _only_writer(folder):
-        _forget_marked(folder, question)
+        _forget(folder, lambda one: one == question)
         _append(folder / QUESTIONS_FILE, golden)
         _keep_lines(folder, WRONG_FILE, lambda line: _question(line) != question)
 
@@ -34,29 +34,21 @@ def add_wrong_answer(folder: Path, question: str, place: str = "", sha256: str =
     """Add a question that was answered wrongly, with the place on which the answer stood, if there was one."""
     wrong = {"wrong": [place], "sha256": [sha256]} if place else {"wrong": []}
     with _only_writer(folder):
-        _forget_marked(folder, question)
+        _forget(folder, lambda one: one == question)
         if question not in wrong_answers(folder):
             _append(folder / WRONG_FILE, {"question": question, **wrong, **({"marked": True} if marked else {})})
 
 
-def forget_marked(folder: Path, question: str) -> None:
-    """Delete what a mark has made of a question."""
+def forget_marked(folder: Path, is_meant: Callable[[str], bool]) -> None:
+    """Delete what marks have made of the questions that are meant; lines that no mark has made stay."""
     if any((folder / name).exists() for name in (QUESTIONS_FILE, WRONG_FILE)):
         with _only_writer(folder):
-            _forget_marked(folder, question)
+            _forget(folder, is_meant)
 
 
-def _forget_marked(folder: Path, question: str) -> None:
+def _forget(folder: Path, is_meant: Callable[[str], bool]) -> None:
     for name in (QUESTIONS_FILE, WRONG_FILE):
-        _keep_lines(folder, name, lambda line: not (_is_marked(line) and _question(line) == question))
-
-
-def keep_marked(folder: Path, questions: Collection[str]) -> None:
-    """Delete what marks have made of all but these questions; lines that no mark has made stay."""
-    if any((folder / name).exists() for name in (QUESTIONS_FILE, WRONG_FILE)):
-        with _only_writer(folder):
-            for name in (QUESTIONS_FILE, WRONG_FILE):
-                _keep_lines(folder, name, lambda line: not _is_marked(line) or _question(line) in questions)
+        _keep_lines(folder, name, lambda line: not (_is_marked(line) and is_meant(_question(line))))
 
 
 def wrong_answers(folder: Path) -> list[str]:

@@ -62,7 +62,8 @@ _AMOUNT = re.compile(
 _TIME = re.compile(
     r"\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|(?:jan|febr)uary|march|april|may|june|july|august|september"
     r"|october|november|december|spring|summer|autumn|fall|winter|christmas|easter|today|tomorrow|yesterday|tonight"
-    r"|now|currently|presently|immediately|once|never|always|daily|weekly|monthly|annually|yearly|midnight|noon|morning|overnight|fortnight"
+    r"|now|currently|presently|immediately|once|never|always|daily|weekly|monthly|annually|yearly|midnight|noon|morning"
+    r"|overnight|fortnight"
     r"|afternoon|evening|night|dawn|dusk|sunset|sunrise|before|after|until|since|during|while|when|whenever|as soon as"
     r"|if|upon|every|each|following|later|early|late|earlier|begin(?:ning|s)?|end|start|middle|time|hours?|days?|weeks?"
     r"|months?|quarters?|years?|decades?|century|centuries|age|season|episode)\b|\b\d{4}s\b",
