@@ -66,7 +66,6 @@ def printable_json(value: object, *, indent: int | None = None) -> str:
 
 
 def _json_value(value: object) -> Any:
-    """Convert a record, mapping or other value that json does not know."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     return dict(value) if isinstance(value, Mapping) else str(value)

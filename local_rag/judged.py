@@ -140,7 +140,6 @@ class Judged(Holdings):
             return find_gaps(found, self._embed, is_known, paths)
 
     def _embed(self, texts: Sequence[str]) -> np.ndarray | None:
-        """Return the vectors of questions, None if the embedder is missing."""
         with suppress(ModelError):
             return self._open_searcher().searcher.embed(texts)
         return None
@@ -167,7 +166,6 @@ class Judged(Holdings):
         self._record(answer, Marking(question, words), self._asked_epoch())
 
     def _record(self, answer: Answer, marking: Marking, epoch: int) -> None:
-        """Record an answer, unless nothing may be kept."""
         if self.settings.retention.conversations and self._has_store:
             base = self._shared.gate_base
             recipe = base.recipe if base else ""

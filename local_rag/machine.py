@@ -61,7 +61,6 @@ def physical_cores(cgroup: Path = Path("/sys/fs/cgroup")) -> int:
 
 
 def _allowed_processors() -> set[int]:
-    """Return the numbers of the logical processors that this process may use."""
     return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
 
 

@@ -303,7 +303,6 @@ def own_settings_file() -> Path:
 
 
 def _own_settings() -> dict[str, Any]:
-    """Return what the user's own file permits."""
     path = own_settings_file()
     if not path.is_file():
         return {}

@@ -82,7 +82,6 @@ class AnswerPipeline:
 
     @contextmanager
     def _answerer(self) -> Iterator[Answerer]:
-        """Open the model, which can be stopped meanwhile."""
         answerer = self._open_answerer()
         with answerer.generator.stopping(self._stop):
             yield answerer

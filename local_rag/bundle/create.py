@@ -185,7 +185,6 @@ def pack(contents: BundleContents, step: Step) -> dict[str, Any]:
 
 
 def _require_space(packing: Packing, total: int, unpacked: int) -> None:
-    """Raise BundleError before anything is written if the disk of the bundle or of the rehearsal is too small."""
     packing.cache.mkdir(parents=True, exist_ok=True)
     rehearsed = total + unpacked + _REHEARSED
     needs = [(packing.output.parent, "the bundle", int(total * 1.01), "another --output")]
@@ -256,7 +255,6 @@ def make_manifest(contents: BundleContents) -> dict[str, Any]:
 
 
 def _flags_used() -> list[str]:
-    """Return the processor features that the installed llama.cpp was built for."""
     printed, _ = run_probe()
     used = set(re.findall(r"(?<!\w)(\w++) = 1", printed))
     return sorted(flag for feature, flag in _FEATURES.items() if feature in used)

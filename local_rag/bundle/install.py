@@ -173,7 +173,6 @@ class _Unpacking:
         return path
 
     def _require_space(self) -> None:
-        """Raise BundleError if the disk has no space for the wheels, packed and unpacked, and for missing models."""
         needed = _SPARE + (0 if self._is_installed else int(self._manifest["unpacked_bytes"]))
         needed += sum(one["bytes"] for one in self._manifest["members"] if self._is_wanted(one))
         if (found := self._free(self._prefix)) < needed:
@@ -330,7 +329,6 @@ def _finish(manifest: dict[str, Any], prefix: Path, staging: Path, final: Path, 
 
 
 def _self_test(version: Path, prefix: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Run the new version's self-test, in a process without network."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "LOCAL_RAG_"))}
     environment |= {"LOCAL_RAG_MODELS": str(prefix / "models"), "PYTHONNOUSERSITE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     command = [version / "bin" / "python", "-P", "-m", "local_rag.bundle.self_test", manifest["profile"]]

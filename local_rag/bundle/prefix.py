@@ -121,7 +121,6 @@ def clean(prefix: Path, *, models: bool = True) -> None:
 
 
 def _models(version: Path) -> set[str]:
-    """Return the hashes of a version's models."""
     manifest = json.loads((version / MANIFEST).read_text())
     return {one["sha256"] for one in (*manifest["members"], *manifest["needs_models"]) if one["kind"] == "model"}
 

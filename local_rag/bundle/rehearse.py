@@ -50,7 +50,6 @@ def rehearse(
 
 
 def _ask(prefix: Path, library: tuple[str, str], environment: Mapping[str, str]) -> None:
-    """Search the installed library and ask it, both with its own words."""
     name, words = library
     for command in ("search", "ask"):
         program = [str(prefix / "bin" / "local-rag"), command, words, "--json"]
@@ -67,5 +66,4 @@ def _ask(prefix: Path, library: tuple[str, str], environment: Mapping[str, str])
 
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
-    """Run a command without network."""
     return run([sys.executable, "-P", "-c", _SEALED, *command], env=environment)

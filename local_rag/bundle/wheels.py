@@ -342,7 +342,6 @@ def committed() -> int:
 
 
 def _git(*arguments: str) -> str | None:
-    """Return what git says of the checkout, None without one."""
     if not (_CHECKOUT / "pyproject.toml").is_file():
         return None
     try:
@@ -385,7 +384,6 @@ def _distribution(name: str) -> Distribution:
 
 
 def _pip(arguments: Sequence[str], environment: Mapping[str, str] | None = None) -> None:
-    """Run pip with the user's configuration."""
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *arguments]
     done = run(command, env={**os.environ, **(environment or {})})
     if done.returncode:

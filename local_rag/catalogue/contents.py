@@ -249,7 +249,6 @@ def list_documents(
 
 
 def _states(documents: Mapping[str, StoredDocument], roots: Roots) -> dict[str, State]:
-    """Return the state of each document whose file is no longer as it was read."""
     states: dict[str, State] = {}
     for path, document in documents.items():
         if roots.is_out_of_reach(document):

@@ -182,7 +182,6 @@ def _contexts(kinds: Mapping[str, int], mode: ContextMode) -> dict[str, int]:
 
 
 def _usable(settings: Settings, role: Role) -> InstalledModel | None:
-    """Return a model, None if it was not pulled."""
     try:
         return find(settings, role)
     except ModelError:

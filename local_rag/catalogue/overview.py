@@ -60,7 +60,6 @@ def overview(facts: Sequence[DocumentFacts], ids: Mapping[str, int], name: Name,
 
 
 def _day_of(facts: DocumentFacts) -> str:
-    """Return the day of a document as filters read it."""
     try:
         return date.fromisoformat(facts.date[:10]).isoformat() if facts.date else _day_of_file(facts)
     except ValueError:

@@ -75,7 +75,6 @@ def rows_of(text: str, width: int) -> list[str]:
 
 
 def _print_rows(table: TableAnswer) -> None:
-    """Print the first rows that a value stands on, and how to get all."""
     width = shutil.get_terminal_size().columns // max(1, min(6, len(table.columns)))
     for number, line in enumerate(row_lines(table, width=max(12, width))):
         click.echo(line if number else f"\n{line}")

@@ -88,7 +88,6 @@ def _read_line(prompt: str) -> str | None:
 
 
 def _load_line_history(conversation: Conversation) -> None:
-    """Enable line editing and recalling earlier questions."""
     with contextlib.suppress(ImportError):
         import readline
 
@@ -116,14 +115,12 @@ Listed = dict[int, KeptConversation]  # the conversations by their numbers, as t
 
 
 def _list(conversation: Conversation, listed: Listed) -> None:
-    """List the stored conversations by number, the earliest is 1."""
     kept = conversation.kept()
     listed.clear()
     listed.update({len(kept) - position: one for position, one in enumerate(kept)})
 
 
 def _named(number: str, conversation: Conversation, listed: Listed) -> str:
-    """Return the id of the conversation with a number; raise MissingError if there is none."""
     if not listed:
         _list(conversation, listed)
     if (one := listed.get(int(number))) is None:
@@ -168,7 +165,6 @@ def _obey(line: str, conversation: Conversation, listed: Listed) -> bool:
 
 
 def _save(path: Path, conversation: Conversation) -> None:
-    """Write the conversation to a new file."""
     with writable(path):
         if permissions_of_regular(path) is not None:
             raise FileExistsError(17, "it already exists")

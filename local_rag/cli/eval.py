@@ -148,7 +148,6 @@ def run(
 
 
 def _folder_of(dataset: Path, profile: str | None) -> Path:
-    """Return the folder of a dataset's library for a profile."""
     root = dataset / DEFAULT_FOLDER
     return root / resolve_settings(root, profile=profile).profile
 
@@ -350,7 +349,6 @@ def print_report(report: Mapping[str, Any]) -> None:
 
 
 def _print_answers(counts: Mapping[str, Any], console: Console) -> None:
-    """Print the table of the answers."""
     table = Table("answers", "of", "", "95 %", caption=f"The median time is {counts['median_seconds']:.1f} seconds.")
     answerable, unanswerable = counts["answerable"], counts["unanswerable"]
     for name, text, of in (

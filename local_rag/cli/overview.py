@@ -87,7 +87,6 @@ def _as_text(status: Status) -> str:
 
 
 def _answers(status: Status) -> list[str]:
-    """Return which answers are given, and what marks have made of that."""
     lines = list[str]()
     if status.answered_from is not None:
         lines.append(f"Answers: given if they are right with a probability of {status.answered_from:.2f} or more")
@@ -135,7 +134,6 @@ def documents(library: Path, filters: Filters, families: bool, as_json: bool, **
 
 
 def _list_families(library: Path, filters: Filters, *, as_json: bool, **settings: Any) -> None:
-    """List each document that has several versions, newest first."""
     with open_library(library, **settings) as opened:
         families = opened.families(filters=filters)
     if as_json:

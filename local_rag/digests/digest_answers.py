@@ -138,7 +138,6 @@ class _Answering:
         return self._named.text(whole)
 
     def _cited(self, place: Place) -> str:
-        """Return a quotation with the number of its citation."""
         number = self._numbers.setdefault((place.path, place.start, place.end), len(self._citations) + 1)
         if number > len(self._citations):
             self._citations.append(Citation(number, _passage(self._documents[place.path], place)))

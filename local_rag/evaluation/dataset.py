@@ -248,7 +248,6 @@ def _read_question_of_files(record: Mapping[str, Any]) -> Question:
 
 
 def _question_without_golden(record: Mapping[str, Any]) -> Question:
-    """Read everything of a question except `golden`."""
     text, must_include = record["question"], record.get("must_include") or ()
     if not text.strip():
         raise ValueError("the question is empty")
@@ -279,7 +278,6 @@ def _read_group(group: Any) -> tuple[str, ...]:
 
 
 def _read_history(history: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return the earlier questions of the user."""
     for turn in history:
         if turn["speaker"] not in {"user", "agent"} or not isinstance(turn["text"], str):
             raise ValueError(f"the history contains {turn!r}, which is not a text by user or agent")

@@ -134,7 +134,6 @@ class VectorIndex:
 
 
 def _mask(part: VectorPart, rows: np.ndarray) -> np.ndarray:
-    """Return a mask of the given rows that are alive."""
     mask = np.zeros(len(part.vectors), dtype=bool)
     mask[rows] = True
     return mask if part.alive is None else mask & part.alive

@@ -179,12 +179,10 @@ def compare_folders(
 
 
 def _is_below(path: str, folders: Collection[str]) -> bool:
-    """Say whether a path is one of some folders and files, or below one."""
     return bool(folders) and any(path == one or path.startswith(f"{one}/") for one in folders)
 
 
 def _with_folders(paths: Iterable[str]) -> set[str]:
-    """Return some paths and all folders that contain them."""
     found = set[str]()
     for path in paths:
         above = path

@@ -131,7 +131,6 @@ def compare(store: Store, embedder: str, documents: Sequence[StoredDocument], au
 
 
 def _spread(store: Store, documents: Sequence[int]) -> list[StoredDocument]:
-    """Return an even sample of documents."""
     step = len(documents) // _OTHER_DOCUMENTS + 1
     return [found for one in documents[::step] if (found := store.document(one))]
 
@@ -151,7 +150,6 @@ def _distinction(
     others: Sequence[StoredDocument],
     terms: _KnownTerms,
 ) -> Distinction:
-    """Return what sets a document apart from those that are alike."""
     if not alike:
         return Distinction()
     own = terms.of(document)

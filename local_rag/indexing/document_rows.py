@@ -57,7 +57,6 @@ def _sentences(text: str) -> Iterator[str]:
 
 
 def _cut(text: str, length: int) -> str:
-    """Cut a text between words."""
     return text if len(text) <= length else f"{text[: length - 1].rpartition(' ')[0] or text[: length - 1]}…"
 
 

@@ -415,7 +415,6 @@ class Indexer:
         }
 
     def _embed(self) -> None:
-        """Make missing vectors and report progress."""
         documents = documents_to_embed(self._store, self._embedding.plan)
         total = count_chunks(self._store, documents)
         done, started = 0, time.monotonic()

@@ -45,7 +45,6 @@ class Places:
 
 
 def _above(path: str) -> str:
-    """Return the folder that contains a path, empty above the root of all."""
     return path[: path.rfind("/")] or ("/" if len(path) > 1 else "")
 
 
@@ -110,14 +109,12 @@ class Roots:
         return False
 
     def _device(self, folder: str) -> int | None:
-        """Return the device of a path, None if there is no such path."""
         try:
             return self._disk.status(folder).st_dev
         except OSError as error:
             return None if error.errno in GONE else _UNKNOWN
 
     def _is_empty(self, folder: str) -> bool:
-        """Say whether a folder is certainly empty."""
         with suppress(OSError):
             return not self._disk.names(folder)
         return False

@@ -222,7 +222,6 @@ class ExternalEngine(Stoppable):
         yield thoughts.rest(), "", False
 
     def _lines(self, body: dict[str, Any]) -> Iterator[bytes]:
-        """Post a request and yield the lines of the reply."""
         with self._posted(body) as response:
             held, total = b"", 0
             while data := self._read(response):
@@ -233,7 +232,6 @@ class ExternalEngine(Stoppable):
             yield held
 
     def _reply(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Post a request and return the whole reply."""
         return _parse(b"\n".join(self._lines(body)), self._address)
 
     @contextmanager

@@ -81,7 +81,6 @@ def _load(
     of_onnx: Callable[[InstalledModel, Path], T],
     of_weights: Callable[[InstalledModel], T],
 ) -> T:
-    """Load a model by the format of its files."""
     if has_gguf(model.path):
         require_working(gguf_in(model.path), encodes=True)
         return of_gguf(model)

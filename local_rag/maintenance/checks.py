@@ -274,7 +274,6 @@ def _normal(name: str) -> str:
 
 
 def _version(name: str, modules: Mapping[str, list[str]]) -> str | None:
-    """Return the version of a package, None if it or its modules are missing."""
     try:
         found = version(name)
     except PackageNotFoundError:

@@ -120,7 +120,6 @@ def _check_library(folder: Path, settings: Settings, installed: Mapping[Role, In
 
 
 def _weight(name: str, registry: Registry) -> int:
-    """Return the size of a model in bytes, from the registry or from the user's own file or folder."""
     if name in registry.models:
         return sum(entry.bytes for entry in registry.parts(name))
     path = Path(name).expanduser()

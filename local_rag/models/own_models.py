@@ -123,7 +123,6 @@ def _context_length(folder: Path, config: Mapping[str, Any]) -> int:
 
 
 def _read_json(path: Path) -> Any:
-    """Parse a JSON file; return an empty dictionary if it is missing."""
     try:
         return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     except (OSError, ValueError) as error:

@@ -148,7 +148,6 @@ def _columns(boxes: Sequence[Box]) -> Iterator[Sequence[Box]]:
 
 
 def _load(file: Path) -> RecognizedPage | None:
-    """Return a page that an earlier run has recognised; None if there is none or it is damaged."""
     try:
         page: RecognizedPage = from_plain(RecognizedPage, json.loads(file.read_bytes()))
     except (OSError, ValueError):

@@ -226,7 +226,6 @@ def _columns_of(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _outcomes(rows: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
-    """Return the questions of a table of ours with their outcomes."""
     return [(row[0], row[1]) for row in rows[1:] if row]
 
 
@@ -267,7 +266,6 @@ def _remarks(answer: Answer, name: Name, corrected: KeptCorrection | None) -> li
 
 
 def _values(answer: Answer, name: Name, corrected: KeptCorrection | None) -> list[str | float | None]:
-    """Return what the columns of a table say of an answer."""
     quotes = "\n".join(f"[{quote.citation}] {quote.text}" for quote in answer.quotes)
     cited = sources_of(answer, name) if answer.citations else ()
     sources = "\n".join(f"[{source.number}] {source.place}" for source in cited)

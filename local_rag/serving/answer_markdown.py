@@ -127,7 +127,6 @@ def _quotation(lines: Iterable[str], escape: Escape) -> str:
 
 
 def _listed(found: Found, escape: Escape) -> str:
-    """Return what was found in all documents."""
     lines = [f"{_inline(found_headline(found), escape)}{':' if found.places else '.'}", ""]
     for number, place in enumerate(found.places, start=1):
         often = times(place.occurrences)
@@ -148,7 +147,6 @@ def _rows(table: TableAnswer, escape: Escape) -> str:
 
 
 def _below(answer: Answer, name: Name, changed: Sequence[str], escape: Escape) -> str:
-    """Return what stands below the text of an answer."""
     blocks = [_inline(remark, escape) for remark in remarks(answer, name, changed)]
     if sources := [_source(source, escape) for source in sources_of(answer, name)]:
         blocks += [_inline(sources_title(answer), escape), "\n".join(sources)]
@@ -156,7 +154,6 @@ def _below(answer: Answer, name: Name, changed: Sequence[str], escape: Escape) -
 
 
 def _source(source: SourceLines, escape: Escape) -> str:
-    """Return a source as an item of a list, with its quotations below it."""
     number = "" if source.number is None else f"[{source.number}] "
     quotes = ["\n" + re.sub("^", "  ", _quotation(lines, escape), flags=re.MULTILINE) for lines in source.quotes]
     return "\n".join([f"- {number}{_inline(source.place, escape)}", *quotes])

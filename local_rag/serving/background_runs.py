@@ -179,7 +179,6 @@ class QuestionLists(BackgroundRuns[_ListRun]):
             return _view(run, run.done, unanswered, run.failed) if run else RunView()
 
     def _go_on(self, run: _ListRun) -> bool:
-        """Answer the next question of a list; return whether there may be more."""
         person = run.caller.person.id
         if self._service.library.people.present(run.caller.person) is None:
             return False
@@ -242,7 +241,6 @@ class TableRuns(BackgroundRuns[_TableRun]):
             return _view(run, run.first - missing, missing)
 
     def _go_on(self, run: _TableRun) -> bool:
-        """Ask a part of a table; return whether there is more."""
         job = self._submit(run, lambda caller: self._service.extract(run.table, caller, most=run.most))
         return job is not None and job.result.result() > 0
 

@@ -205,7 +205,6 @@ class Service:
         return job
 
     def _forward_search(self, _job: Job[Trace], _request: SearchRequest) -> Trace | None:
-        """Return the result of a running server, None if there is none."""
         return None
 
     def _forward_question(self, _job: Job[ServedAnswer], _request: AskRequest) -> ServedAnswer | None:

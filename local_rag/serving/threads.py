@@ -46,7 +46,6 @@ class Threads:
 
 
 async def _take(places: Sequence[asyncio.Semaphore]) -> None:
-    """Take a place of each kind, or none."""
     taken = list[asyncio.Semaphore]()
     try:
         for place in places:

@@ -101,7 +101,6 @@ class SocketServer:
 
 
 def _line(event: Event[Any], library: Library) -> tuple[str, Any] | None:
-    """Return an event as its name and value on the socket."""
     match event:
         case QueuePosition(ahead, _):
             return "queue", ahead
@@ -127,7 +126,6 @@ async def _send(writer: asyncio.StreamWriter, event: str, value: object) -> None
 
 
 def _is_same_user(writer: asyncio.StreamWriter) -> bool:
-    """Return whether the client is the same user, as far as the kernel tells."""
     if sys.platform != "linux":
         return True
     peer = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))

@@ -120,7 +120,6 @@ class LibraryWorker:
         return job
 
     def _drop(self, job: Job[Any]) -> None:
-        """Take a stopped job out of the queue."""
         with self._changed:
             if job in self._waiting:
                 self._waiting.remove(job)

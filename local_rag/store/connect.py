@@ -157,7 +157,6 @@ def in_use(folder: Path) -> bool:
 
 
 def _checked(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Return a connection that can be read."""
     try:
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except BaseException:

@@ -73,7 +73,6 @@ class History:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Read or write all or nothing."""
         with history_errors(self._folder), self._one_at_a_time:
             self._connection.execute("BEGIN IMMEDIATE")
             try:

@@ -80,7 +80,6 @@ def copy_library(folder: Path, target: Path) -> None:
 
 
 def _copy(folder: Path, target: Path, live: str) -> None:
-    """Copy the store, this generation and the settings."""
     target.mkdir(parents=True, exist_ok=True)
     with closing(Store(folder)) as store:
         copy_store(store, target)

@@ -138,7 +138,6 @@ def _question(line: str) -> str:
 
 
 def _is_marked(line: str) -> bool:
-    """Return whether a mark has made a line."""
     try:
         return json.loads(line)["marked"] is True
     except (ValueError, KeyError, TypeError):

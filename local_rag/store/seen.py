@@ -93,7 +93,6 @@ def find_seen(store: Store, passes: Callable[[DocumentFacts], bool], *, contexts
 
 
 def _holding(roots: Iterable[Path], paths: Collection[str]) -> list[Path]:
-    """Return the roots that hold one of the paths."""
     return [root for root in roots if any(path == str(root) or path.startswith(f"{root}/") for path in paths)]
 
 

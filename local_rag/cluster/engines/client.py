@@ -162,7 +162,6 @@ def _require_named(engine: Engine, access: SearchEngineSettings) -> None:
 
 
 def _identify(context: Any, access: SearchEngineSettings) -> None:
-    """Let the context show the certificate of this machine."""
     if bool(access.certificate) != bool(access.key_file):
         raise ClusterError(
             "The settings `search_engine.certificate` and `search_engine.key_file` belong together; set both (the "
@@ -176,7 +175,6 @@ def _identify(context: Any, access: SearchEngineSettings) -> None:
 
 
 def _existing(setting: str, path: str) -> Path:
-    """Return the path of a readable file; raise ClusterError for any other."""
     file = Path(path).expanduser()
     try:
         file.open("rb").close()

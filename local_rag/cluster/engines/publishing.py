@@ -164,7 +164,6 @@ class Publish:
         upsert(self._client, new.facts, self._documents(documents, new, taken))
 
     def _rows(self, documents: np.ndarray, new: Place, written: Statistics, taken: Collection[int]) -> Iterator[Any]:
-        """Yield a point for each row of some documents, and count its tokens."""
         models = self._client.models
         for some in _batches(documents, _TOGETHER):
             facts = {one.id: one for one in self._passages.facts(some.tolist())}
@@ -176,7 +175,6 @@ class Publish:
                     yield self._point(2 * chunk + (2 * chunk in taken), {**payload, "since": new.number}, vectors)
 
     def _documents(self, documents: np.ndarray, new: Place, taken: Collection[int]) -> Iterator[Any]:
-        """Yield a point for the facts of each of some documents."""
         for some in _batches(documents, _FACTS_TOGETHER):
             versions = dict(zip(some.tolist(), self._versions[np.searchsorted(self._ids, some)].tolist(), strict=True))
             for facts in self._passages.facts(some.tolist()):

@@ -186,7 +186,6 @@ class QdrantIndex:
     def _query(
         self, query: Any, using: str, limit: int, allowed: Allowed, documents: bool, *, vectors: bool = False
     ) -> list[Any]:
-        """Return the best points, best first."""
         models, found = self._client.models, list[Any]()
         finely = models.SearchParams(quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0))
         kind = None if documents else "chunk"

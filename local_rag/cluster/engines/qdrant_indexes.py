@@ -98,7 +98,6 @@ class QdrantIndexes:
         return self._passages
 
     def _require_own(self, live: QdrantIndex) -> None:
-        """Raise ClusterError if another library has published the live index."""
         if self._passages is not None and live.library_id() != self._passages.library_id():
             raise ClusterError(
                 f"{self._setting} holds another library; choose another name in `search_engine.address`, or replace "
@@ -106,7 +105,6 @@ class QdrantIndexes:
             )
 
     def _collections(self) -> list[str]:
-        """Return the collections of this library."""
         names = (one.name for one in self._client.insist("get_collections").collections)
         own = re.compile(rf"{re.escape(self._name)}_[0-9a-f]{{8}}(_facts)?")
         return [name for name in names if own.fullmatch(name)]

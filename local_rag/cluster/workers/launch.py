@@ -151,7 +151,6 @@ def _start(own: str, address: str, options: Sequence[str], *, head: bool) -> Sta
 
 
 def _wait_for(process: subprocess.Popen[bytes], begins: int) -> str:
-    """Wait until Ray has started or exited; return what it has printed."""
     until = time.monotonic() + _START_SECONDS
     while True:
         exited = process.poll() is not None
@@ -166,7 +165,6 @@ def _wait_for(process: subprocess.Popen[bytes], begins: int) -> str:
 
 
 def _reason(printed: str, address: str) -> str:
-    """Say why Ray has not started."""
     if _REFUSED in printed:
         return f"The cluster at {address} does not take the token in {token_file()}; copy it from the head once more."
     if _TOO_SLOW in printed:

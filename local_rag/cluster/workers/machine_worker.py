@@ -76,7 +76,6 @@ def _code() -> str:
 
 
 def _packages() -> dict[str, str]:
-    """Return the installed version of each pinned package that this machine has."""
     pins = constraints()
     lines = pins.read_text(encoding="utf-8").splitlines() if pins else []
     found = dict[str, str]()

@@ -173,12 +173,10 @@ def _only_pull(models_directory: Path) -> Iterator[None]:
 
 
 def _is_intact(path: Path, file: ModelFile) -> bool:
-    """Return whether a file of a model is there and whole."""
     return path.is_file() and path.stat().st_size == file.bytes and file_sha256(path) == file.sha256
 
 
 def _require_space(entry: ModelEntry, needed: int, directory: Path) -> None:
-    """Raise ModelError if a disk has fewer free bytes than a model needs."""
     free = shutil.disk_usage(directory).free
     if free < needed:
         raise ModelError(

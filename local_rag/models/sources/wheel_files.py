@@ -113,7 +113,6 @@ def _pip(package: str) -> list[str]:
 
 
 def _pip_reason(complaints: str) -> str:
-    """Return the line of pip's stderr that gives the reason."""
     if "connection broken by" in complaints:
         return "no connection"
     lines = [line.strip() for line in complaints.splitlines() if line.strip()]

@@ -189,7 +189,6 @@ class Sections:
         )
 
     def _append(self, text: str) -> int:
-        """Append a text and return where it starts."""
         start = self._length
         self._texts.append(text)
         self._length += len(text) + len(_SEPARATOR)

@@ -129,8 +129,6 @@ class Message:
 
 
 class _Reader(Message):
-    """Collect the parts of a mail."""
-
     def __init__(self) -> None:
         super().__init__()
         self._parts = 0

@@ -39,8 +39,6 @@ def convert_msg(data: bytes) -> Converted:
 
 
 class _Reader(Message):
-    """Collect the properties of a message, and those of messages within it."""
-
     def __init__(self, file: Any) -> None:
         super().__init__()
         self._file = file

@@ -371,7 +371,6 @@ def _continues(before: PageTable, table: PageTable, line: int) -> bool:
 
 
 def _table_text(table: PageTable) -> tuple[str, int]:
-    """Write a table, and return the length of its header."""
     rows = [[rejoin_words(cell) for cell in row] for row in table.rows]
     body = "\n".join(map(pipe_row, rows))
     if not table.names:

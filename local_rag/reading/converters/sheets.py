@@ -298,7 +298,6 @@ def parts_of_sheet(archive: zipfile.ZipFile, path: str) -> SheetParts:
 
 
 def _blocks(archive: zipfile.ZipFile, path: str) -> Iterator[bytes]:
-    """Yield a member in blocks that overlap."""
     with archive.open(path.lstrip("/")) as member:
         before = b""
         while block := member.read(_BLOCK):
@@ -314,7 +313,6 @@ def _comments(archive: zipfile.ZipFile, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _boxes(archive: zipfile.ZipFile, path: str) -> Iterator[str]:
-    """Yield the lines of the text boxes on a sheet."""
     for paragraph in _elements(archive, path, "drawing", "{*}txBody/{*}p"):
         if text := " ".join("".join(paragraph.itertext("{*}t")).split()):
             yield text

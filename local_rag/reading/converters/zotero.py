@@ -94,7 +94,6 @@ def _item(
     lists: Mapping[str, Mapping[int, list[str]]],
     annotations: Sequence[str],
 ) -> str:
-    """Return an item as lines."""
     lines = [f"{name}: {', '.join(map(_line, lists[name].get(item, ())))}" for name in ("By", "Collections", "Tags")]
     lines = [line for line in lines if not line.endswith(": ")]
     lines += [f"{name}: {values[field]}" for field, name in _FIELDS.items() if name and values.get(field)]

@@ -172,7 +172,6 @@ class Access:
         return HTTPStatus.UNAUTHORIZED
 
     def _of_token(self, token: str, people: People) -> Person | None:
-        """Return the person of a token."""
         if self._token and self._same(token, self._token):
             return HOST
         return people.get(token_hash(token[: MOST + 1]))  # the time of the search tells of hashes, not of tokens
@@ -201,7 +200,6 @@ def _hashed(session: str) -> bytes:
 
 
 def _bearers(headers: Headers) -> Iterator[str]:
-    """Yield the tokens that a request sends as Bearer."""
     for value in headers.getlist("authorization"):
         scheme, _, token = value.partition(" ")
         if scheme.lower() == "bearer":

@@ -167,7 +167,6 @@ class Guard:
         return receiving
 
     def _most(self, visit: "Visit") -> int:
-        """Return the most bytes that a body may have."""
         if visit.is_upload:
             return self._limits.upload
         if visit.path == "/questions":

@@ -107,7 +107,6 @@ ROUTES = (Route("/diff", diff), Route("/brief", brief))
 
 
 def _offered(request: PageRequest, documents: Mapping[str, int]) -> list[str]:
-    """Return the names of documents that a field offers."""
     name = request.library.place_names()
     return [name(path) for path in sorted(documents)[:_MOST_NAMES]]
 

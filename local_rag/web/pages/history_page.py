@@ -124,7 +124,6 @@ async def forget(request: PageRequest) -> Response:
 
 
 def _back(fields: Fields) -> str:
-    """Return the page to go back to."""
     return local_address(text_field(fields, "back") or "/history")
 
 
