@@ -29,23 +29,15 @@ if TYPE_CHECKING:
     from local_rag.records import Answer, Citation, Found, FoundPlace, Passage, Progress, Quote, Skipped, Written
 
 _HOMES = {
-    "asking": ("AskOptions", "FilterFields", "Filters", "Turn"),
-    "catalogue.contents": ("ListedDocument",),
-    "catalogue.library_status": ("Status",),
-    "conversation": ("Conversation",),
-    "errors": (
-        "LibraryError",
-        "LocalRagError",
-        "MissingError",
-        "ModelError",
-        "QuestionError",
-        "ReadError",
-        "StoppedError",
-    ),
-    "indexing.indexer": ("IndexReport",),
-    "library": ("AnswerStream", "Library"),
-    "maintenance.removal": ("Removal",),
-    "records": ("Answer", "Citation", "Found", "FoundPlace", "Passage", "Progress", "Quote", "Skipped", "Written"),
+    "asking": "AskOptions FilterFields Filters Turn",
+    "catalogue.contents": "ListedDocument",
+    "catalogue.library_status": "Status",
+    "conversation": "Conversation",
+    "errors": "LibraryError LocalRagError MissingError ModelError QuestionError ReadError StoppedError",
+    "indexing.indexer": "IndexReport",
+    "library": "AnswerStream Library",
+    "maintenance.removal": "Removal",
+    "records": "Answer Citation Found FoundPlace Passage Progress Quote Skipped Written",
 }
 
 __all__ = [
@@ -82,7 +74,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     """Import the public names on first use, so that the command line starts fast."""
     for module, names in _HOMES.items():
-        if name in names:
+        if name in names.split():
             return getattr(importlib.import_module(f"local_rag.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -44,6 +44,7 @@ STAGES: dict[Stage, str] = {
     "find": "Examining",
     "extract": "Extracting",
 }
+_SINGULAR = {"contain": "contains", "do": "does", "have": "has", "lie": "lies", "are": "is"}
 _LONG_SECONDS = 90  # from which a duration is told in minutes
 _SNIPPET_CHARACTERS = 320
 _CHANCE = 0.05
@@ -305,14 +306,8 @@ def found_headline(found: Found) -> str:
     documents = found.count if found.by_document else len({place.passage.path for place in found.places})
     rule = found.rule
     if documents == 1:
-        for several, one in (
-            ("contain ", "contains "),
-            ("do not ", "does not "),
-            ("have ", "has "),
-            ("lie ", "lies "),
-            ("are ", "is "),
-        ):
-            rule = one + rule.removeprefix(several) if rule.startswith(several) else rule
+        verb, _, rest = rule.partition(" ")
+        rule = f"{_SINGULAR.get(verb, verb)} {rest}".rstrip()
     named = f"{documents:,} {'document' if documents == 1 else 'documents'} that {rule}"
     return named if found.by_document else f"{found.count:,} {'place' if found.count == 1 else 'places'} in {named}"
 

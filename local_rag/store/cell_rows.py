@@ -31,15 +31,13 @@ def put_cells(store: Store, content: str, cells: Mapping[str, str]) -> None:
 
 def drop_cell(store: Store, content: str, key: str) -> None:
     """Delete a cell."""
-    with store.transaction():
-        store.connection.execute("DELETE FROM cells WHERE sha256 = ? AND asked = ?", (content, key))
+    store.connection.execute("DELETE FROM cells WHERE sha256 = ? AND asked = ?", (content, key))
 
 
 def drop_unused_cells(store: Store) -> None:
     """Delete the cells of contents that no document has."""
     if has_cells(store.connection):
-        with store.transaction():
-            store.connection.execute("DELETE FROM cells WHERE sha256 NOT IN (SELECT sha256 FROM documents)")
+        store.connection.execute("DELETE FROM cells WHERE sha256 NOT IN (SELECT sha256 FROM documents)")
 
 
 def saved_tables(store: Store, person: str) -> list[tuple[str, str]]:
@@ -52,12 +50,11 @@ def saved_tables(store: Store, person: str) -> list[tuple[str, str]]:
 
 def put_table(store: Store, identifier: str, person: str, name: str, saved: str) -> None:
     """Save a table, or replace it if it is this person's."""
-    with store.transaction():
-        store.connection.execute(
-            "INSERT INTO saved_tables VALUES (?1, ?2, ?3, ?4) "
-            "ON CONFLICT (id) DO UPDATE SET name = ?3, saved = ?4 WHERE person = ?2",
-            (identifier, person, name, saved),
-        )
+    store.connection.execute(
+        "INSERT INTO saved_tables VALUES (?1, ?2, ?3, ?4) "
+        "ON CONFLICT (id) DO UPDATE SET name = ?3, saved = ?4 WHERE person = ?2",
+        (identifier, person, name, saved),
+    )
 
 
 def forget_tables(store: Store, names: Callable[[str], bool]) -> None:
@@ -78,11 +75,9 @@ def holds_tables(store: Store, person: str = "") -> bool:
 
 def drop_tables(store: Store, person: str = "") -> None:
     """Delete the saved tables of a person, or without an id those of everybody."""
-    with store.transaction():
-        store.connection.execute("DELETE FROM saved_tables WHERE ?1 IN ('', person)", (person,))
+    store.connection.execute("DELETE FROM saved_tables WHERE ?1 IN ('', person)", (person,))
 
 
 def drop_table(store: Store, identifier: str, person: str) -> None:
     """Delete a table of a person; its cells stay."""
-    with store.transaction():
-        store.connection.execute("DELETE FROM saved_tables WHERE id = ? AND person = ?", (identifier, person))
+    store.connection.execute("DELETE FROM saved_tables WHERE id = ? AND person = ?", (identifier, person))

@@ -37,6 +37,11 @@ Named = Sequence[tuple[str, str]]
 THEME_COOKIE = "local_rag_theme"
 THEMES = ("auto", "light", "dark")
 _SEAL_SECONDS = 10.0
+TABLE_TYPES = {
+    ".csv": "text/csv; charset=utf-8",
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".jsonl": "application/x-ndjson",
+}
 # The page's own style and script are read once, and sent without a look at the disk.
 _TYPES = {".css": "text/css", ".js": "text/javascript"}
 _FILES = {path.name: path.read_bytes() for path in (Path(__file__).parent / "static").glob("page.*")}
@@ -101,7 +106,10 @@ class Site:
         )
         self._templates.globals |= {"root": root, "libraries": libraries, "versions": _VERSIONS}
         self._templates.filters |= {"one_line": one_line, "short_path": display_path, "number": "{:,}".format}
-        self._templates.filters |= {"breakable": _breakable, "duration": duration}
+        self._templates.filters["duration"] = duration
+        # A path may be wrapped behind each slash, and not only in the middle of a word.
+        self._templates.filters["breakable"] = lambda path: Markup("/<wbr>").join(path.split("/"))
+        self._templates.filters["duration"] = duration
 
     def fragment(self, template: str, **values: Any) -> str:
         """Render a part of a page; text from documents and models is escaped."""
@@ -111,11 +119,6 @@ class Site:
 def style() -> Markup:
     """Return the style sheet to put into a file."""
     return Markup(_FILES["page.css"].decode())  # noqa: S704  it is our own
-
-
-def _breakable(path: str) -> Markup:
-    """Return a path that may be wrapped behind each slash, and not only in the middle of a word."""
-    return Markup("/<wbr>").join(path.split("/"))
 
 
 class PageRequest(Request):

@@ -134,7 +134,10 @@ class Guard:
 
         visit = scope["local_rag"] = Visit(scope, self._access, behind_proxy=self._behind_proxy)
         set_person(scope, NOBODY)
-        response = self._refusal(visit) or await self._unknown(visit)
+        response = None
+        if not self._requests.take(visit.client):
+            response = visit.refuse(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait a moment.")
+        response = response or self._misplaced(visit) or self._too_much(visit) or await self._unknown(visit)
         await (response or self._app)(scope, self._limited(visit, receive), sending)
 
     async def body_of(self, scope: Scope, receive: Receive) -> Receive | None:
@@ -172,12 +175,6 @@ class Guard:
         if visit.path == "/questions":
             return self._limits.questions
         return self._limits.conversation if visit.path.startswith(_PROGRAMS) else self._limits.body
-
-    def _refusal(self, visit: "Visit") -> Response | None:
-        """Return the response that refuses a request, None if the request may pass."""
-        if not self._requests.take(visit.client):
-            return visit.refuse(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait a moment.")
-        return self._misplaced(visit) or self._too_much(visit)
 
     def _misplaced(self, visit: "Visit") -> Response | None:
         """Refuse a request for another host, or from a page of another site."""
@@ -221,14 +218,14 @@ class Guard:
 
 
 class Visit:
-    """A request as the checks and the pages see it: whether its client is `known`, and how one logs in and out.
+    """A request as the checks and the pages see it: whether its client is `known`; `access` logs it in and out.
 
     `status` is that of the form to log in, behind which is what was `wanted`. With `behind_proxy`, a proxy on this
     machine tells the address of the client, which is noted in the scope.
     """
 
     def __init__(self, scope: Scope, access: Access, *, behind_proxy: bool) -> None:
-        self.scope, self.headers, self._access = scope, Headers(scope=scope), access
+        self.scope, self.headers, self.access = scope, Headers(scope=scope), access
         if behind_proxy and is_loopback(client_of(scope)):
             forwarded = forwarded_for(self.headers.getlist("x-forwarded-for"))
             scope["client"] = (forwarded, 0) if forwarded else scope.get("client")
@@ -244,7 +241,7 @@ class Visit:
     @property
     def can_log_out(self) -> bool:
         """Whether the client has logged in."""
-        return self.known and self._access.needed(self.people)
+        return self.known and self.access.needed(self.people)
 
     @property
     def is_upload(self) -> bool:
@@ -284,26 +281,6 @@ class Visit:
             self.scope["path"], self.scope["raw_path"], self.scope["query_string"] = _LOGIN, _LOGIN.encode(), b""
             return None
         return self.refuse(status, "A token is needed: log in, or send it as `Authorization: Bearer TOKEN`.")
-
-    def log_in(self, token: str, response: Response) -> HTTPStatus:
-        """Check a token from the form, and set the cookie of a new session."""
-        return self._access.log_in(self.client, token, response, self.people, self.headers)
-
-    def log_in_once(self, invitation: str, response: Response) -> HTTPStatus:
-        """Begin a session with an invitation."""
-        return self._access.log_in_once(self.client, invitation, response)
-
-    def let_in(self, person: Person, response: Response) -> None:
-        """Begin a session of a person who has come through a link."""
-        self._access.let_in(person, response)
-
-    def may_try(self, code: str) -> bool:
-        """Return whether the client may try one more code of a link, unless it has tried too many."""
-        return self._access.may_try(self.client, code)
-
-    def log_out(self, response: Response) -> None:
-        """End the session of the client."""
-        self._access.log_out(self.headers, response)
 
 
 def _follow(wanted: str) -> Response:

@@ -1,31 +1,25 @@
 """The pages of extracted tables: columns are typed, three documents are tried, then all; cells can be corrected."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from starlette.responses import Response
 from starlette.routing import Route
 
 from local_rag.errors import MissingError, QuestionError
-from local_rag.extraction.cells import Cell
-from local_rag.extraction.columns import MOST_COLUMNS, Column, parse_columns
+from local_rag.extraction.columns import MOST_COLUMNS, parse_columns
 from local_rag.extraction.corrections import person_cell
-from local_rag.extraction.extraction import Row, Table
+from local_rag.extraction.extraction import Table
 from local_rag.extraction.saved_tables import SavedTable, SavedTables
 from local_rag.serving.background_runs import RunView
 from local_rag.serving.extracted_files import FORMS, cell_text, row_as_dict
 from local_rag.serving.http import json_response
 from local_rag.web.forms import as_fields, filters_of, number_field, parse_number, text_field
-from local_rag.web.site import PageRequest, attachment
+from local_rag.web.site import TABLE_TYPES, PageRequest, attachment
 
 _PREVIEW, _SHOWN = 3, 100  # documents of a preview, and of one page of a table
 _LONGEST_NAME = 100
 _STATES = {"not-stated": "not stated", "unsure": "unsure"}
-_TYPES = {
-    ".csv": "text/csv; charset=utf-8",
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".jsonl": "application/x-ndjson",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +74,13 @@ def table(request: PageRequest) -> Response:
                 "rows": [row_as_dict(view.table.columns, row, name) for row in view.table.rows],
             }
         )
-    rows = [row for row in view.table.rows if not wanted or any(_is(cell, wanted) for cell in row.cells)]
+    rows = [row for row in view.table.rows if not wanted or any(one and one.state == wanted for one in row.cells)]
     start = parse_number(request.query_params.get("from", "")) or 0
     return request.page(
         "table.html",
         view=view,
-        rows=[(row, [(column, cell, cell_text(cell)) for column, cell in _pairs(view, row)]) for row in
-              rows[start : start + _SHOWN]],
+        rows=[(row, list(zip(view.table.columns, row.cells, map(cell_text, row.cells), strict=True)))
+              for row in rows[start : start + _SHOWN]],
         wanted=request.query_params.get("show", "") if wanted else "",
         state=wanted,
         start=start,
@@ -105,7 +99,7 @@ def go(request: PageRequest) -> Response:
     """Ask all that is missing, of all documents."""
     saved = _saved(request)
     if not saved.whole:
-        saved = _tables(request).put(SavedTable(saved.id, saved.name, saved.columns, saved.filters, saved.newest, True))
+        saved = _tables(request).put(replace(saved, whole=True))
     request.site.tables.start(saved, request.caller)
     return request.done(f"/tables/{saved.id}")
 
@@ -154,7 +148,7 @@ def download(request: PageRequest) -> Response:
     if suffix not in FORMS:
         raise QuestionError("Tables are written as csv, xlsx or jsonl.")
     content = FORMS[suffix](_view(request).table, request.library.place_names())
-    return attachment(content, f"table{suffix}", _TYPES[suffix])
+    return attachment(content, f"table{suffix}", TABLE_TYPES[suffix])
 
 
 ROUTES = (
@@ -185,11 +179,3 @@ def _view(request: PageRequest) -> TableView:
     stored = request.library.extract(saved.columns, filters=saved.filters, newest=saved.newest, most=most, ask=False)
     counts = Counter("not asked" if cell is None else cell.state for row in stored.rows for cell in row.cells)
     return TableView(saved, stored, request.site.tables.view(saved.id, stored.missing), counts)
-
-
-def _pairs(view: TableView, row: Row) -> list[tuple[Column, Cell | None]]:
-    return list(zip(view.table.columns, row.cells, strict=True))
-
-
-def _is(cell: Cell | None, state: str) -> bool:
-    return cell is not None and cell.state == state

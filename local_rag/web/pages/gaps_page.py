@@ -44,7 +44,8 @@ async def ship(request: PageRequest) -> Response:
 async def rate(request: PageRequest) -> Response:
     """Mark the answer to a question as right or wrong, with the passage that was cited first, or take the mark back."""
     fields = await request.fields()
-    question, mark = text_field(fields, "question"), _mark_in(fields)
+    mark: Mark | None = None if "undo" in fields else "wrong" if "wrong" in fields else "right"
+    question = text_field(fields, "question")
     require_question(question)
     chunk = parse_number(str(fields.get("wrong" if mark == "wrong" else "chunk", "")))
     if mark and (chunk is None or not (chunk or mark == "wrong")):
@@ -53,12 +54,6 @@ async def rate(request: PageRequest) -> Response:
     back = local_address(text_field(fields, "back"))
     told = {"until_refit": marked.until_refit, "gate": marked.gate}
     return request.done(back, {"kept": mark or "nothing", **told})
-
-
-def _mark_in(fields: dict[str, object]) -> Mark | None:
-    if "undo" in fields:
-        return None
-    return "wrong" if "wrong" in fields else "right"
 
 
 ROUTES = (

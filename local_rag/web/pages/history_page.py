@@ -1,5 +1,6 @@
 """The page of earlier conversations: search, continue, rename, forget, or export one as a file."""
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlencode
 
@@ -90,25 +91,13 @@ async def rename(request: PageRequest) -> Response:
     """Give a conversation a title."""
     fields = await request.fields()
     title = one_line(text_field(fields, "title"))[:_LONGEST_TITLE].strip()
-
-    def work() -> None:
-        with request.history() as kept:
-            kept.rename(text_field(fields, "id"), title)
-
-    await request.aside(work)
-    return request.done(_back(fields))
+    return await _change(request, fields, lambda kept: kept.rename(text_field(fields, "id"), title))
 
 
 async def pin(request: PageRequest) -> Response:
     """Put a conversation above the others, or back among them."""
     fields = await request.fields()
-
-    def work() -> None:
-        with request.history() as kept:
-            kept.pin(text_field(fields, "id"), on=bool(fields.get("on")))
-
-    await request.aside(work)
-    return request.done(_back(fields))
+    return await _change(request, fields, lambda kept: kept.pin(text_field(fields, "id"), on=bool(fields.get("on"))))
 
 
 async def forget(request: PageRequest) -> Response:
@@ -119,20 +108,23 @@ async def forget(request: PageRequest) -> Response:
         raise QuestionError("No conversation was named; choose one of the history.")
     if named == _ALL and not fields.get("confirmed"):
         return await request.aside(lambda: request.page("forget.html", left=_left(request)))
-    await request.aside(lambda: _forget(request, named))
+    if named != _ALL:
+        return await _change(request, fields, lambda kept: kept.forget(named))
+    await request.aside(lambda: request.service.history.forget(request.person.id))
+    return request.done(_back(fields))
+
+
+async def _change(request: PageRequest, fields: Fields, change: Callable[[Any], None]) -> Response:
+    def work() -> None:
+        with request.history() as kept:
+            change(kept)
+
+    await request.aside(work)
     return request.done(_back(fields))
 
 
 def _back(fields: Fields) -> str:
     return local_address(text_field(fields, "back") or "/history")
-
-
-def _forget(request: PageRequest, conversation: str) -> None:
-    if conversation == _ALL:
-        request.service.history.forget(request.person.id)
-        return
-    with request.history() as kept:
-        kept.forget(conversation)
 
 
 def _left(request: PageRequest) -> KeptOfQuestions:

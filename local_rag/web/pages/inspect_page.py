@@ -1,6 +1,6 @@
 """The page that inspects a search: the rank and score of each candidate in every stage, and why others are missing."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
@@ -132,10 +132,9 @@ def why_missing(library: View, trace: Trace, path: str) -> list[Missing]:
     missing = []
     for document in map(library.document, documents[:_MOST_FOUND]):
         chunks = {passage.chunk_id for passage in document.passages}
-        ranks = {name: _best(ranking, chunks) for name, ranking in trace.rankings.items()}
+        ranks = {
+            name: next((rank for rank, chunk in enumerate(ranking, start=1) if chunk in chunks), None)
+            for name, ranking in trace.rankings.items()
+        }
         missing.append(Missing(document.path, len(chunks), ranks))
     return missing
-
-
-def _best(ranking: Sequence[int], chunks: set[int]) -> int | None:
-    return next((rank for rank, chunk in enumerate(ranking, start=1) if chunk in chunks), None)

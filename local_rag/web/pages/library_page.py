@@ -109,7 +109,8 @@ class LibraryView:
 def library(request: PageRequest) -> Response:
     """Show the library: what needs attention, and the documents that are looked at."""
     wanted, start = look_of(request.query_params), offset(request, "from")
-    view = view_library(request.library, request.app.state.pace, wanted, start=start, models=_sees_models(request))
+    models = request.person.may("owner") and request.library.is_whole  # they belong to who runs the server
+    view = view_library(request.library, request.app.state.pace, wanted, start=start, models=models)
     if request.wants_json:
         return json_response(view)
     task = change_of(request)
@@ -150,11 +151,6 @@ def _address(wanted: Look, **changed: Any) -> str:
     }
     query = urlencode({name: value for name, value in fields.items() if value})
     return f"/library?{query}" if query else "/library"
-
-
-def _sees_models(request: PageRequest) -> bool:
-    """Return whether models, disk and doctor are of interest: they belong to who runs the server."""
-    return request.person.may("owner") and request.library.is_whole
 
 
 def _shown(request: PageRequest, progress: ProgressView, task: ChangeView) -> ProgressView | None:

@@ -20,7 +20,7 @@ async def log_in(request: PageRequest) -> Response:
         status, wanted = visit.status, visit.wanted
         if "once" in request.query_params:
             response = RedirectResponse("/", 303)
-            status = visit.log_in_once(request.query_params["once"], response)
+            status = visit.access.log_in_once(visit.client, request.query_params["once"], response)
             if status is HTTPStatus.OK:
                 return response
             wrong = "This link counts once, and no longer than a few minutes; log in with the token."
@@ -28,7 +28,8 @@ async def log_in(request: PageRequest) -> Response:
         fields = await request.fields()
         wanted = local_address(text_field(fields, "next"))
         response = RedirectResponse(wanted, 303)
-        status = visit.log_in(text_field(fields, "token"), response)
+        token = text_field(fields, "token")
+        status = visit.access.log_in(visit.client, token, response, visit.people, visit.headers)
         if status is HTTPStatus.OK:
             return response
         late = status is HTTPStatus.TOO_MANY_REQUESTS
@@ -39,7 +40,7 @@ async def log_in(request: PageRequest) -> Response:
 async def log_out(request: PageRequest) -> Response:
     """Forget the client's session."""
     response = RedirectResponse("/", 303)
-    request.visit.log_out(response)
+    request.visit.access.log_out(request.headers, response)
     return response
 
 
@@ -58,7 +59,7 @@ def accept(request: PageRequest) -> Response:
         return _no_link(request, code)
     person, token = accepted
     response = request.page("join.html", invited=person, code=code, token=token)
-    request.visit.let_in(person, response)
+    request.visit.access.let_in(person, response)
     return response
 
 
@@ -71,7 +72,7 @@ ROUTES = (
 
 
 def _no_link(request: PageRequest, code: str) -> Response:
-    late = not request.visit.may_try(code)
+    late = not request.visit.access.may_try(request.visit.client, code)
     return _form(request, 429 if late else 404, wrong=_LATE if late else _GONE, wanted="/")
 
 

@@ -21,18 +21,13 @@ from local_rag.serving.question_files import questions_in
 from local_rag.web.changes.additions import file_name
 from local_rag.web.forms import as_fields, filters_of, text_field
 from local_rag.web.pages.document_page import offset
-from local_rag.web.site import PageRequest, attachment
+from local_rag.web.site import TABLE_TYPES, PageRequest, attachment
 from local_rag.web.views.question_rows import OUTCOMES, ROWS, view_rows
 
 MOST_QUESTIONS, _MOST_LISTS = 1000, 50
 _LONGEST_CORRECTION = 10_000  # characters
 _LOOK = ("show", "sort", "down")  # fields of an address that say which answers are seen, and in which order
 _READING_SECONDS = 5.0  # for the place of a file that takes its time
-_TYPES = {
-    ".csv": "text/csv; charset=utf-8",
-    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-    ".jsonl": "application/x-ndjson",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +146,13 @@ def forget(request: PageRequest) -> Response:
 def download(request: PageRequest) -> Response:
     """Return the answers of a list as a file."""
     suffix = f".{request.path_params['form']}"
-    if suffix not in _TYPES:
+    if suffix not in TABLE_TYPES:
         raise QuestionError("Answers are written as csv, xlsx or jsonl.")
     with request.history() as history:
         kept = _kept(request)
         answers, corrections = history.answers(kept.id), history.corrections(kept.id)
     content = answers_in_form(suffix, answers, request.library.place_names(), corrections)
-    return attachment(content, f"answers{suffix}", _TYPES[suffix])
+    return attachment(content, f"answers{suffix}", TABLE_TYPES[suffix])
 
 
 class Reading:

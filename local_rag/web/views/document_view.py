@@ -7,6 +7,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from urllib.parse import urlencode
 
 from markupsafe import Markup
@@ -23,6 +24,7 @@ _BEFORE = 4000  # of them before a passage
 _LONGEST_LINE = 4000
 _MOVED_BY = 200_000  # characters, within which words are looked for that a link leads to
 _BEGINNING = re.compile(r"(?<!\w)\w|[^\w\s]")  # where words may begin that a link leads to
+_start_of = attrgetter("start")
 _PLACE = re.compile(r"([0-9]{1,12})-([0-9]{1,12})-([0-9a-f]{8})")
 
 
@@ -203,10 +205,6 @@ def _render(document: WholeDocument, part: tuple[int, int], marks: Sequence[Mark
         anchor="passage",
         columns=columns,
     )
-
-
-def _start_of(chunk: Passage) -> int:
-    return chunk.start
 
 
 def _line_start(text: str, offset: int) -> int:

@@ -83,7 +83,11 @@ def view_rows(
 ) -> AnswerTable:
     """Return the rows of one outcome, or of all, in an order: `number`, `question`, `outcome`, or how `sure` it is."""
     numbers = {question: number for number, question in enumerate(asked, start=1)}
-    every = [(numbers[one.question], one, _outcome_of(one, corrections)) for one in answers if one.question in numbers]
+    every: list[tuple[int, Answer, RowOutcome]] = [
+        (numbers[one.question], one, "corrected" if one.question in corrections else one.outcome)
+        for one in answers
+        if one.question in numbers
+    ]
     fitting = [one for one in every if outcome not in OUTCOMES or one[2] == outcome]
     ordered = sorted(fitting, key=_ORDERS.get(order, _ORDERS["number"]), reverse=down)
     shown = [
@@ -93,10 +97,6 @@ def view_rows(
     counts = Counter(what for _, _, what in every)
     linked = _link(shown, {answer.question: answer for _, answer, _ in ordered}, library)
     return AnswerTable(linked, len(fitting), {one: counts[one] for one in OUTCOMES}, start)
-
-
-def _outcome_of(answer: Answer, corrections: Mapping[str, KeptCorrection]) -> RowOutcome:
-    return "corrected" if answer.question in corrections else answer.outcome
 
 
 def _view_row(number: int, answer: Answer, outcome: RowOutcome, correction: KeptCorrection | None) -> AnswerRow:
