@@ -1,13 +1,15 @@
 """Let many people ask, search, upload and send files of questions at once, and count answers that are not theirs.
 
-    python -m scripts.benchmarks people --people 20 --minutes 10 --json docs/measurements/people.json
+    python -m scripts.benchmarks people --people 20 --minutes 10 [--attack] --json docs/measurements/people.json
 
 Each person may see one folder, whose documents hold a number that stands nowhere else, and all ask the same question
 about this number, so that an answer of anybody else shows. They use the page, `/v1` and `/mcp`, open documents by
 number, also those of others, and download files. Meanwhile the server indexes again and again. An answer is wrong if
 it is given or quoted without the person's own number; a search is wrong if it does not find that number. The answer of
 the wrong person is any reply, of any route, that holds the number of somebody else. The exit code is 1 if there is one
-of either. The library is made in a temporary folder.
+of either. With `--attack`, somebody with limits sends hostile requests meanwhile, and the host notes how long `/health`
+and `/healthz` take: a wait of more than a second, or another status than 200, is a failure too. The library is made in
+a temporary folder.
 """
 
 import argparse
@@ -30,6 +32,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from local_rag.store.people_file import add_person
+from scripts.benchmarks import _attacker
 from scripts.benchmarks.serve_load import MAIN, wait_until_loaded
 
 CHECKOUT = Path(__file__).parents[2]
@@ -37,6 +40,7 @@ QUESTION = "What is the number of the parcel in the locker?"
 _HOST = "the-token-of-who-serves-the-library"
 _BOUNDARY = "a-boundary-that-is-in-no-document"
 _MOST_PER_SECOND = 2.0  # of one person
+_MOST_SECONDS = 1.0  # that `/health` may take beside an attacker
 _MOST_OPENED = 60  # the highest number of a document that is opened; the library has more with the files added
 
 
@@ -195,7 +199,40 @@ class Crowd:
             self._send(host, "library/index", b"")
 
 
-def measure(count: int, minutes: float, profile: str) -> dict[str, Any]:
+class Attack:
+    """An attacker and a probe of `/health` beside people, each in a process of its own."""
+
+    def __init__(self, address: str, attacker: str, host: str, seconds: float) -> None:
+        self._running = [
+            self._start("attack", address, attacker, seconds),
+            self._start("probe", address, host, seconds),
+        ]
+
+    @staticmethod
+    def _start(name: str, *arguments: object) -> "subprocess.Popen[str]":
+        code = f"from scripts.benchmarks import _attacker; _attacker.{name}{arguments!r}"
+        environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}
+        command = [sys.executable, "-P", "-c", code]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+    def report(self) -> dict[str, Any]:
+        """Wait for both; return what was sent, and the waits for `/health` in seconds."""
+        sent, probed = (json.loads(one.communicate()[0]) for one in self._running)
+        waits = sorted(seconds for _, seconds in probed)
+        return {
+            "attacks": sent,
+            "health": {
+                "replies": dict(Counter(f"{status}" for status, _ in probed)),
+                "without_200": sum(status != 200 for status, _ in probed),  # noqa: PLR2004
+                "median": statistics.median(waits),
+                "percentile_99": waits[int(0.99 * (len(waits) - 1))],
+                "slowest": waits[-1],
+                "longer_than_a_second": sum(wait > _MOST_SECONDS for wait in waits),
+            },
+        }
+
+
+def measure(count: int, minutes: float, profile: str, *, attacked: bool = False) -> dict[str, Any]:
     """Make a library with a folder for each person, serve it, and let the people use it."""
     with tempfile.TemporaryDirectory() as made:
         documents, library, runtime = Path(made) / "documents", Path(made) / "library", Path(made) / "run"
@@ -206,6 +243,8 @@ def measure(count: int, minutes: float, profile: str) -> dict[str, Any]:
             folder.mkdir(parents=True)
             (folder / "locker.md").write_text(f"# Locker\n\nThe number of the parcel in the locker is {number}.\n")
             (folder / "duties.md").write_text("# Duties\n\nThe keys are handed out at seven every morning.\n")
+        if attacked:
+            _attacker.write_documents(documents / _attacker.FOLDER)
         environment = os.environ | {
             "PYTHONPATH": str(CHECKOUT),
             "XDG_RUNTIME_DIR": str(runtime),
@@ -225,7 +264,11 @@ def measure(count: int, minutes: float, profile: str) -> dict[str, Any]:
                 address = server.stdout.readline().split()[-1]
                 wait_until_loaded(address)
                 crowd = Crowd(address, people, documents / "changing.md")
+                if attacked:
+                    token = add_person(library, "attacker", "editor", within=[f"{_attacker.FOLDER}/**"])
+                    attack = Attack(address, token, _HOST, 60 * minutes)
                 crowd.run(60 * minutes)
+                beside = attack.report() if attacked else {}
             finally:
                 server.terminate()
     return {
@@ -241,6 +284,8 @@ def measure(count: int, minutes: float, profile: str) -> dict[str, Any]:
         "wrong_answers": len(crowd.wrong_answers),
         "answers_of_the_wrong_person": len(crowd.wrong_people),
         "examples": [*crowd.wrong_answers[:5], *crowd.wrong_people[:5]],
+        **beside,
+        "load": [round(one, 1) for one in os.getloadavg()],
         "cores": os.cpu_count(),
     }
 
@@ -251,13 +296,16 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=20)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--profile", default="tiny")
+    parser.add_argument("--attack", action="store_true", help="send hostile requests meanwhile")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    report = measure(arguments.people, arguments.minutes, arguments.profile)
+    report = measure(arguments.people, arguments.minutes, arguments.profile, attacked=arguments.attack)
     print(json.dumps(report, indent=1))
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
-    sys.exit(1 if report["wrong_answers"] or report["answers_of_the_wrong_person"] else 0)
+    health = report.get("health", {"without_200": 0, "longer_than_a_second": 0})
+    wrong = report["wrong_answers"] or report["answers_of_the_wrong_person"]
+    sys.exit(1 if wrong or health["without_200"] or health["longer_than_a_second"] else 0)
 
 
 if __name__ == "__main__":
