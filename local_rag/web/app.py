@@ -11,7 +11,7 @@ from pathlib import Path
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 
 from local_rag.errors import LocalRagError
@@ -136,7 +136,12 @@ def make_app(
     others = (route for routes, _ in added for route in routes)
     app = Starlette(
         routes=[*pages, *others],
-        exception_handlers={LocalRagError: _expected, HTTPException: _refused, Exception: _failed},
+        exception_handlers={
+            LocalRagError: _expected,
+            HTTPException: _refused,
+            ClientDisconnect: _left,
+            Exception: _failed,
+        },
         lifespan=life,
     )
     allowed = AllowedFolders(may_add)
@@ -179,6 +184,10 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     text = "There is no such page." if error.status_code == 404 else error.detail  # noqa: PLR2004
     return await _message(request, text, error.status_code)
+
+
+async def _left(_request: Request, _error: Exception) -> Response:
+    return Response(status_code=400)  # which nobody gets: the client has left before its request was whole
 
 
 async def _failed(request: Request, error: Exception) -> Response:

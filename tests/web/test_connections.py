@@ -102,6 +102,21 @@ def test_1300_half_requests_leave_the_server_answering(folder: Path, capfd: pyte
     assert len(capfd.readouterr().err) < 2000, "the log does not grow"
 
 
+def test_clients_that_leave_before_their_bodies_leave_nothing_in_the_log(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with serving(folder, Connections()) as place:
+        for target in ("login", "ask", "library/add"):
+            with socket.create_connection(place) as opened:
+                opened.sendall(
+                    f"POST /{target} HTTP/1.1\r\nHost: 127.0.0.1:{place[1]}\r\nContent-Length: 9\r\n"
+                    "Content-Type: application/x-www-form-urlencoded\r\n\r\nt".encode()
+                )
+                time.sleep(0.3)
+        assert answers(place) < 20
+    assert capfd.readouterr().err == ""
+
+
 def test_a_new_connection_takes_the_place_of_the_oldest_that_waits(folder: Path) -> None:
     with serving(folder, Connections(most_of_one=3)) as place, ExitStack() as stack:
         first, *others = [stack.enter_context(socket.create_connection(place)) for _ in range(3)]
