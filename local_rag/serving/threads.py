@@ -1,7 +1,7 @@
 """Run work that may wait for a disk in threads, so that the event loop, and whoever else asks, waits for nothing."""
 
 import asyncio
-import threading
+from _thread import start_new_thread
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -37,7 +37,8 @@ class Threads:
                 await _take(places)
                 loop = asyncio.get_running_loop()
                 done: asyncio.Future[T] = loop.create_future()
-                threading.Thread(target=_run, args=(work, done, loop, places), name="aside", daemon=True).start()
+                # Thread.start() waits until the thread runs, and the event loop with it: seconds on a busy machine.
+                start_new_thread(_run, (work, done, loop, places))
                 return await done
         except TimeoutError:
             raise LateError(

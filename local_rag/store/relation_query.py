@@ -8,7 +8,7 @@ import re
 import resource
 import sqlite3
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from local_rag.errors import QuestionError
 
 MAX_SECONDS, MAX_ROWS = 10.0, 10_000
 _STEPS = 1000  # of SQLite's machine between two looks at the clock
+_BETWEEN_LOOKS = 0.02  # seconds between two looks at the memory, which take longer than the steps between them
 _LONGEST_VALUE, _LONGEST_STATEMENT, _MOST_COLUMNS = 400_000, 100_000, 500  # bytes of a value or row
 _LARGEST_RESULT = 40_000_000  # characters of all rows of a result, each value counted as some more
 _OF_VALUE = 8
@@ -87,8 +88,8 @@ class RelationCopy:
         if not _BEGINS.match(statement):
             raise QuestionError("Only one SELECT is run here.")
         self._seal()
-        last, fullest = time.monotonic() + seconds, _resident() + _MOST_MEMORY
-        self._connection.set_progress_handler(lambda: time.monotonic() > last or _resident() > fullest, _STEPS)
+        last = time.monotonic() + seconds
+        self._connection.set_progress_handler(_exceeds(last, _resident() + _MOST_MEMORY), _STEPS)
         try:
             cursor = self._connection.execute(statement, parameters)
             if cursor.description is None:
@@ -134,6 +135,21 @@ class RelationCopy:
 
         self._connection.set_authorizer(authorize)
         self._sealed = True
+
+
+def _exceeds(last: float, fullest: int) -> Callable[[], bool]:
+    """Return a function that says whether a moment has passed or this process has grown beyond a size."""
+    looked = time.monotonic()
+
+    def exceeds() -> bool:
+        nonlocal looked
+        now = time.monotonic()
+        if now - looked < _BETWEEN_LOOKS:
+            return now > last
+        looked = now
+        return now > last or _resident() > fullest
+
+    return exceeds
 
 
 def _fetch(cursor: sqlite3.Cursor, most: int, largest: int) -> tuple[list[tuple[Any, ...]], bool]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 
 import pytest
 
@@ -23,3 +24,14 @@ def test_one_client_does_not_take_all_places() -> None:
         return await threads(lambda: "anna", client="anna")
 
     assert asyncio.run(ask()) == "anna"
+
+
+def test_the_event_loop_does_not_wait_for_a_thread_to_begin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading.Thread, "start", lambda _self: time.sleep(5))
+
+    async def ask() -> float:
+        began = time.monotonic()
+        assert await Threads()(lambda: "anna") == "anna"
+        return time.monotonic() - began
+
+    assert asyncio.run(ask()) < 3
