@@ -65,6 +65,9 @@ class Grid:
     marked: int = 0
 
 
+BETWEEN_CAPTIONS = " \u00b7 "  # in the name of a relation that has several
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a relation: its name, what it holds, and the unit of its numbers.

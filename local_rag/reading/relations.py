@@ -8,18 +8,19 @@ import re
 import zlib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
 from local_rag.reading.converters.tables import find_header
-from local_rag.records import ROWS_OF_BLOCK, Column, Document, Grid, Relation, Table
+from local_rag.records import BETWEEN_CAPTIONS, ROWS_OF_BLOCK, Column, Document, Grid, Relation, Table
 from local_rag.text.cell_values import (
     ReadColumn,
     StoredNumber,
     Value,
     is_missing,
     read_column,
+    unit_of_name,
     writes_decimal_comma,
 )
 from local_rag.text.tokens import word_keys
@@ -32,12 +33,22 @@ _FEWEST_COLUMNS = 2
 _TOTAL = re.compile(
     r"(?:(?:grand|sub|overall|net|gross)?[- ]?totals?|sums?"
     r"|(?:grand )?total (?:amount|sum|hours|budget|for|of|in|\d).{0,40}"
-    r"|.{1,40}[ -]totals?|summe|gesamt(?:summe|betrag)?|insgesamt|averages?|mean|total general|totaux?|somme)\s?:?",
+    r"|.{1,40}[ -]totals?|(?:zwischen|gesamt)?summe|gesamt(?:betrag)?|insgesamt|averages?|mean|total general|totaux?"
+    r"|somme|sous[- ]total|durchschnitt|mittelwert|moyenne)\s?:?",
     re.IGNORECASE,
 )
-_MAY_TOTAL = re.compile(r"total|sum|gesamt|average|mean|totaux|somme", re.IGNORECASE)  # quick, for most rows
+_MAY_TOTAL = re.compile(  # quick, for most rows
+    r"total|sum|gesamt|average|mean|totaux|somme|durchschnitt|mittelwert|moyenne", re.IGNORECASE
+)
 _CELL_END = re.compile(r"(?<!\\)\|")
-_NOTE = re.compile(r"(?:notes?|sources?|legend|remarks?|prepared|last updated|generated)\b|\*", re.IGNORECASE)
+_NOTE = re.compile(
+    r"(?:notes?|sources?|legend|remarks?|prepared|last updated|generated|created|printed|checked|approved|as (?:of|at)"
+    r"|excluding|including|all (?:amounts|figures|prices)|hinweis\w{0,2}|anmerkung\w{0,2}|quelle\w?|bemerkung\w{0,2}"
+    r"|stand|erstellt|gepr\u00fcft|remarques?|l\u00e9gende)\b|[*\u2020\u00b9\u00b2]|\(\d\)|\d\) ",
+    re.IGNORECASE,
+)
+_COUNTED = re.compile(r"\b(?:year|no|number|count|qty|quantity|rank|#)\b", re.IGNORECASE)  # what has no such unit
+_REGULAR = 0.5  # of the rows, at most, are the forms of a column's cells that are written alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +82,9 @@ def relations_of(document: Document) -> tuple[Relation, ...]:
 def _of_grids(grids: Iterable[Grid]) -> Iterator[_Found]:
     """Find the headers of sheets; a block of rows without header goes on with the one above, if it has its columns."""
     before: _Found | None = None
+    above, sheet = list[str](), ""  # what stands alone above a table, with blank rows between
     for grid in grids:
+        above, sheet = (above if grid.sheet == sheet else []), grid.sheet
         numbers = [number for number, _ in grid.rows]
         spanned = {at for at, number in enumerate(numbers) if number in grid.spanned}
         rows = [row for _, row in grid.rows]
@@ -79,8 +92,8 @@ def _of_grids(grids: Iterable[Grid]) -> Iterator[_Found]:
         if header.rows and len(rows) > header.captions + header.rows:
             if before:
                 yield before
-            captions = [next(filter(None, row), "") for row in rows[: header.captions]]
-            name = next((text for text in captions if len(text) <= _LONGEST_NAME), "")
+            captions = [*above, *(next(filter(None, row), "") for row in rows[: header.captions])]
+            name, above = _caption(captions), []
             body = grid.rows[header.captions + header.rows :]
             before = _Found(
                 name, grid.sheet, None, header.names, body, grid.first_column, grid.whole, grid.uncomputed, True
@@ -89,8 +102,25 @@ def _of_grids(grids: Iterable[Grid]) -> Iterator[_Found]:
             shift = [""] * (grid.first_column - before.first_column)
             more = tuple((number, [*shift, *row]) for number, row in grid.rows)
             before = replace(before, rows=(*before.rows, *more), whole=before.whole | grid.whole)
+            above = [row[0] for row in map(_filled, rows) if len(row) == 1]
+        else:
+            above += [row[0] for row in map(_filled, rows) if len(row) == 1]
     if before:
         yield before
+
+
+def _filled(row: Sequence[str]) -> list[str]:
+    return [cell for cell in row if cell]
+
+
+def _caption(texts: Iterable[str]) -> str:
+    """Return what stands above a table as its name: as much as a name may be long."""
+    name = ""
+    for text in dict.fromkeys(texts):
+        longer = f"{name}{BETWEEN_CAPTIONS}{text}" if name else text
+        if text and not _NOTE.match(text) and len(longer) <= _LONGEST_NAME:
+            name = longer
+    return name
 
 
 def _goes_on(before: _Found, grid: Grid) -> bool:
@@ -156,7 +186,10 @@ def _relation(found: _Found) -> Relation | None:
     totals = _totals(rows, cells)
     comma = writes_decimal_comma(cell for column in cells for cell in column[:_LOOK_AT])
     read = [_read(name, column, totals, comma) for name, column in zip(names, cells, strict=True)]
-    totals |= _sums(read, totals)
+    if sums := _sums(read, totals):
+        totals |= sums
+        read = [_read(name, column, totals, comma) for name, column in zip(names, cells, strict=True)]
+    read = _with_unit(unit_of_name(found.name) if "(" in found.name else "", names, read)
     columns, values = list[Column](), list[Sequence[Value]]()
     numbers = {number for number, _ in rows}
     for at, name, one in zip(used, names, read, strict=True):
@@ -185,17 +218,32 @@ def _relation(found: _Found) -> Relation | None:
     )
 
 
+def _with_unit(unit: str, names: Sequence[str], read: Sequence[ReadColumn]) -> list[ReadColumn]:
+    """Give numbers the unit of the caption above them, if none of them has one: "Use by site (kWh)"."""
+    numbers = [one for one in read if one.kind == "number"]
+    if not unit or any(one.unit or one.units for one in numbers):
+        return list(read)
+    return [
+        replace(one, unit=unit) if one.kind == "number" and not _COUNTED.search(name) else one
+        for name, one in zip(names, read, strict=True)
+    ]
+
+
 def _data_rows(found: _Found, width: int) -> tuple[list[tuple[int, Sequence[str]]], list[str]]:
     """Return the rows that hold data, and for each the row above that only names what follows it."""
     rows, sections, section, waiting = list[tuple[int, Sequence[str]]](), list[str](), "", 0
     header = tuple(name.casefold() for name in found.names)
+    forms = _forms_of_columns(found.rows, width)
+    last = max((number for number, row in found.rows if len(_filled(row)) > 1), default=0)
     for number, row in found.rows:
         filled = [cell for cell in row[:width] if cell]
         repeats = bool(filled) and filled[0].casefold() in header
         if not filled or (repeats and tuple(cell.casefold() for cell in row[: len(header)]) == header):
             continue
+        if number > last and _NOTE.match(filled[0]) and len(filled) <= _FEWEST_COLUMNS <= width:
+            continue
         alone = len(filled) == 1 and width > _FEWEST_COLUMNS and not isinstance(filled[0], StoredNumber)
-        if (alone and not _has_digit(filled[0])) or number in found.whole:
+        if (alone and not _is_entry(row, forms)) or number in found.whole:
             section = "" if _NOTE.match(filled[0]) else filled[0][:_LONGEST_NAME]
             waiting += 1
             continue
@@ -203,6 +251,28 @@ def _data_rows(found: _Found, width: int) -> tuple[list[tuple[int, Sequence[str]
         sections.append(section)
     # One such row is more often a remark than a section.
     return rows, sections if len(set(sections) - {""}) > 1 else [""] * len(rows)
+
+
+def _forms_of_columns(rows: Sequence[tuple[int, Sequence[str]]], width: int) -> dict[int, set[str]]:
+    """Return how the cells of each column are written that writes them alike, such as RE-1001 and RE-1002."""
+    forms, counts = dict[int, set[str]](), Counter[int]()
+    for _, row in rows:
+        if len(_filled(row)) > 1:
+            for at, cell in enumerate(row[:width]):
+                if cell:
+                    forms.setdefault(at, set()).add(_form_of(cell))
+                    counts[at] += 1
+    return {at: some for at, some in forms.items() if len(some) <= max(1, _REGULAR * counts[at])}
+
+
+def _form_of(cell: str) -> str:
+    return re.sub(r"[^\W\d_]+", "a", re.sub(r"\d+", "9", cell[:_LONGEST_NAME]))
+
+
+def _is_entry(row: Sequence[str], forms: Mapping[int, set[str]]) -> bool:
+    """Return whether a cell that stands alone in its row is data as those above it, and neither remark nor title."""
+    at, cell = next((at, cell) for at, cell in enumerate(row) if cell)
+    return _has_digit(cell) and (at not in forms or _form_of(cell) in forms[at])
 
 
 def _named(found: _Found, at: int) -> str:
@@ -251,22 +321,47 @@ def _cut(read: ReadColumn) -> ReadColumn:
 
 
 def _sums(read: Sequence[ReadColumn], totals: set[int]) -> set[int]:
-    """Return the last row if it has no text and its numbers sum those above."""
-    last = len(read[0].values) - 1
-    if last in totals or last < 2:  # noqa: PLR2004
-        return set()
-    numbers = [one for one in read if one.kind == "number" and isinstance(one.values[last], int | float)]
-    texts = [one for one in read if one.kind != "number" and not is_missing(str(one.values[last] or ""))]
-    if not numbers or texts:
-        return set()
-    for one in numbers:
-        above = [
-            value for at, value in enumerate(one.values[:-1]) if isinstance(value, int | float) and at not in totals
-        ]
-        said = one.values[last]
-        if not isinstance(said, int | float) or abs(sum(above) - said) > 0.006 * max(1, len(above)):
-            return set()
-    return {last}
+    """Return the rows that sum those above them: such as "Total Q1", and the last row if it has no text."""
+    columns = [one.values for one in read if one.kind == "number"]
+    found, last = set[int](), len(read[0].values) - 1
+    whole, part = _Sums(len(columns)), _Sums(len(columns))  # of all rows above, and of those since the last total
+    for at in range(last + 1):
+        row = [column[at] for column in columns]
+        if at not in totals and (_is_named_total(read, at) or at == last > 1) and (whole.has(row) or part.has(row)):
+            texts = [one.values[at] for one in read if isinstance(one.values[at], str)]
+            if _is_named_total(read, at) or all(is_missing(str(text)) for text in texts):
+                found.add(at)
+        if at in totals or at in found:
+            part = _Sums(len(columns))
+        else:
+            whole.add(row)
+            part.add(row)
+    return found
+
+
+def _is_named_total(read: Sequence[ReadColumn], at: int) -> bool:
+    texts = [text for one in read if isinstance(text := one.values[at], str)]
+    return len(texts) <= 2 and any(map(_MAY_TOTAL.search, texts))  # noqa: PLR2004
+
+
+class _Sums:
+    """The sums of columns of numbers over rows, and how many numbers each has."""
+
+    def __init__(self, columns: int) -> None:
+        self._sums, self._counts = [0.0] * columns, [0] * columns
+
+    def add(self, row: Sequence[Value]) -> None:
+        for at, value in enumerate(row):
+            if isinstance(value, int | float):
+                self._sums[at] += value
+                self._counts[at] += 1
+
+    def has(self, row: Sequence[Value]) -> bool:
+        """Return whether each number of a row is the sum of several above it."""
+        said = [(at, value) for at, value in enumerate(row) if isinstance(value, int | float)]
+        return bool(said) and all(
+            self._counts[at] > 1 and abs(self._sums[at] - value) <= 0.006 * self._counts[at] for at, value in said
+        )
 
 
 def _blocks(numbers: Sequence[int], totals: set[int], values: Sequence[Sequence[Value]]) -> Iterator[bytes]:
