@@ -300,11 +300,15 @@ class View(Judged):
                 return None
             with self.reading() as store:
                 # What no row has, a text may hold.
-                if is_in_a_text(store, found.unknown):
+                sheets = [one.stored.path for one in held.named if one.stored.cells]  # that hold nothing but rows
+                apart = [path for path in found.considered if path in sheets]
+                if is_in_a_text(store, found.unknown, apart):
                     return None
-                # A name that no document has needs no reading; another word may stand there in another form.
+                # A name that no document has needs no reading, nor does what is asked of something that only rows have;
+                # another word may stand in a text in another form.
                 named = all(word[:1].isupper() or any(map(str.isdigit, word)) for word in found.unknown)
-                return as_answer(question.text, found, store), named
+                certain = named or (bool(found.about) and not is_in_a_text(store, found.about, apart))
+                return as_answer(question.text, found, store), certain
 
         @contextmanager
         def open_versions() -> Iterator[Versions]:

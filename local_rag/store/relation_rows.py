@@ -1,6 +1,7 @@
 """The tables of documents as typed rows, in a library's SQLite file: kept and erased with their documents."""
 
 import json
+import re
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
@@ -10,6 +11,7 @@ from local_rag.records import Column, Relation
 from local_rag.store.database import Store
 from local_rag.store.schema import has_table
 
+_PLAIN = re.compile(r"[ -~]+")
 Row = Sequence[Any]  # its number in the file, whether it is a total, and its values
 
 
@@ -69,10 +71,25 @@ def _relation(row: Sequence[Any]) -> StoredRelation:
     )
 
 
-def is_in_a_text(store: Store, words: Sequence[str]) -> bool:
-    """Return whether a text of a document that is seen has one of these words."""
-    query = "SELECT 1 FROM document_texts WHERE instr(lower(text), ?) LIMIT 1"
-    return any(store.column(query, word.lower()) for word in words)
+def is_in_a_text(store: Store, words: Sequence[str], apart: Sequence[str] = ()) -> bool:
+    """Return whether a word of a text begins with one of these, in a document that is seen and not `apart`."""
+    query = (
+        "SELECT documents.path, text FROM document_texts JOIN documents ON documents.id = document_id "
+        "WHERE live AND instr(lower(text), ?)"
+    )
+    for word in words:
+        plain = max(_PLAIN.findall(word.lower()) or [""], key=len)  # SQLite lowers only the letters of ASCII
+        for path, text in store.connection.execute(query, (plain,)):
+            if path not in apart and _has_beginning(text.casefold(), word.casefold()):
+                return True
+    return False
+
+
+def _has_beginning(text: str, word: str) -> bool:
+    at = text.find(word)
+    while at > 0 and text[at - 1].isalnum():
+        at = text.find(word, at + 1)
+    return at >= 0
 
 
 def relations_stamp(store: Store) -> object:

@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import log
 
@@ -12,34 +12,29 @@ from local_rag.errors import QuestionError
 from local_rag.records import TableAnswer
 from local_rag.tables.choose import readings
 from local_rag.tables.follow_up import merged
-from local_rag.tables.matches import Matcher
+from local_rag.tables.matches import INVOICE
 from local_rag.tables.meanings import Reading
-from local_rag.tables.question_words import Said, Word, read_words
+from local_rag.tables.question_words import Said, read_words
+from local_rag.tables.refusals import (
+    FromRows,
+    refuse_attribute,
+    refuse_bare_time,
+    refuse_operation,
+    refuse_time,
+    refuse_unknown,
+)
 from local_rag.tables.relation_set import NamedRelation, RelationSet
 from local_rag.tables.rewording import wordings
 from local_rag.tables.run import NoRowsError, run
 from local_rag.tables.views import View, are_versions, joins, unions, view_of
-from local_rag.tables.vocabulary import ALIASES, CAN, COUNTED, SMALL_WORDS, SYNONYMS
+from local_rag.tables.vocabulary import ALIASES, SMALL_WORDS, SYNONYMS
 
 _MOST_RELATIONS = 12  # that are read closely
 _MOST_READINGS = 8  # that are run
 _MOST_VERSIONS = 3  # whose values are named beside the newest one's
+_NAMED = 0.79  # the least of its names by which a question certainly means a table
 _EVIDENCE = 0.79  # the least that a question must name of a view
 _OF_NAMES = 1.6  # and of a question that looks up a text
-_REFUSED_WORDS, _REFUSED_EVIDENCE = 2, 0.79  # unknown at most, where a computation is refused and not left to passages
-
-
-@dataclass(frozen=True, slots=True)
-class FromRows:
-    """What rows say to a question: an answer, or a refusal in words; `unknown` are the words that no table has.
-
-    `considered` are the paths of the documents that either may name.
-    """
-
-    table: TableAnswer | None = None
-    refusal: str = ""
-    unknown: tuple[str, ...] = ()
-    considered: tuple[str, ...] = ()
 
 
 def answer_from_rows(question: str, held: RelationSet, earlier: Sequence[str] = ()) -> FromRows | None:
@@ -57,7 +52,7 @@ def _answer_wording(question: str, held: RelationSet, earlier: Sequence[str]) ->
             return follows
     candidates = _candidates(said, held)
     if not candidates:
-        return None
+        return refuse_bare_time(said, held)
     try:
         found = _answer(said, candidates, held)
     except QuestionError:  # a limit of time or rows
@@ -75,6 +70,7 @@ def _considered(candidates: Sequence[NamedRelation], held: RelationSet) -> tuple
 def _candidates(said: Said, held: RelationSet) -> list[NamedRelation]:
     """Return the relations that hold the words of a question, those with the rarest first."""
     keys = {word.key for word in said.words if word.key not in SMALL_WORDS or word.text[1:].isupper()}
+    keys |= {INVOICE} if "invoiced" in keys else set()
     keys |= {key for word in said.words for key in ALIASES.get((word.key,), ())}
     wanted = keys | {same for key in keys for same in SYNONYMS.get(key, ())}
     known = {one.table: _words_of(one, held) for one in held.named}
@@ -115,10 +111,13 @@ def _answer(said: Said, relations: Sequence[NamedRelation], held: RelationSet) -
     found = [(one, view) for view in _views(relations, held) for one in readings(said, view, held)]
     understood = [one for one, _ in found if not one.unknown and _is_about(one, said)]
     if said.not_said:
-        return _refuse_operation(said, relations, held)
-    if not understood:
-        return _refuse_unknown(said, [one for one, _ in found], relations, held)
-    best = _best(understood)
+        return refuse_operation(said, relations, held)
+    timely = [one for one in understood if not one.no_time]
+    if not timely:
+        if understood:
+            return refuse_time(_best(understood)[0])
+        return refuse_unknown(said, [one for one, _ in found]) or refuse_attribute(said, relations, held)
+    best = _best(timely)
     results, empty = list[tuple[Reading, TableAnswer]](), ""
     for one in best[:_MOST_READINGS]:
         try:
@@ -154,7 +153,8 @@ def _best(understood: Sequence[Reading]) -> list[Reading]:
 
     def order(one: Reading) -> tuple[float, ...]:
         joined = {"one": 0, "union": 0, "join": 1}[one.query.view.kind]
-        return (one.doubts, -round(one.evidence, 2), joined)
+        named = one.names >= _NAMED  # a column that is inferred there is as good as a similar word elsewhere
+        return (one.doubts - min(one.doubts, named), -round(one.evidence, 2), joined)
 
     ranked = sorted(understood, key=order)
     first = order(ranked[0])
@@ -173,7 +173,8 @@ def _settled(results: Sequence[tuple[Reading, TableAnswer]], said: Said, held: R
         others = [table for _, table in results if table is not newest]
         notes = [f"{_file_of(table)} says {table_lines(table)[0]}." for table in others[:_MOST_VERSIONS]]
         return FromRows(replace(newest, notes=(*newest.notes, "This is the newest table.", *notes)))
-    return FromRows(refusal=_ambiguous([table for _, table in results])) if said.computes else None
+    is_clear = said.computes or said.focus in {"what", "how much"}
+    return FromRows(refusal=_ambiguous([table for _, table in results])) if is_clear else None
 
 
 def _value_key(table: TableAnswer) -> object:
@@ -213,45 +214,3 @@ def _where(table: TableAnswer) -> str:
 
 def _file_of(table: TableAnswer) -> str:
     return table.sources[0].path.rpartition("/")[2] if table.sources else ""
-
-
-def _refuse_operation(said: Said, relations: Sequence[NamedRelation], held: RelationSet) -> FromRows | None:
-    """Refuse what no query here can say, if the question certainly is about rows."""
-    for one in relations[:3]:
-        matched = Matcher(said, held).match(view_of(one))
-        strong = sum(match.strength >= 0.8 for match in matched.matches)  # noqa: PLR2004
-        rest = [word for word in matched.unknown if word.text.lower() not in said.not_said.lower()]
-        if strong and not rest:
-            return FromRows(refusal=f"Code cannot compute “{said.not_said}” over rows; it can {CAN}.")
-    return None
-
-
-def _refuse_unknown(
-    said: Said, found: Sequence[Reading], relations: Sequence[NamedRelation], held: RelationSet
-) -> FromRows | None:
-    """Refuse a computation over rows of which a word or two are in no row, column or name of the tables."""
-    if not said.computes:
-        return None
-    almost = [
-        one
-        for one in found
-        if one.doubts <= 1 and one.evidence >= _REFUSED_EVIDENCE and 0 < len(one.unknown) <= _REFUSED_WORDS
-    ]
-    if not almost:
-        return None
-    best = min(almost, key=lambda one: (len(one.unknown), -one.evidence))
-    if best.evidence < _REFUSED_EVIDENCE * len(best.unknown) or not _may_be_value(best.unknown, said):
-        return None
-    words = " ".join(f"“{word.text}”" for word in best.unknown)
-    view = best.query.view
-    columns = ", ".join(column.name for column in view.columns[:8])
-    refusal = f"No row, column or name of the table {view.label} is {words} (its columns: {columns})."
-    return FromRows(refusal=refusal, unknown=tuple(word.text for word in best.unknown))
-
-
-def _may_be_value(unknown: Sequence[Word], said: Said) -> bool:
-    """Return whether unknown words stand together, as one name would."""
-    places = [said.words.index(word) for word in unknown]
-    return places == list(range(places[0], places[0] + len(places))) and not all(
-        word.key in COUNTED for word in unknown
-    )

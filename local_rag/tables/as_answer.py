@@ -5,7 +5,7 @@ from dataclasses import replace
 from local_rag.display import table_lines
 from local_rag.records import Answer, Citation, Passage, TableSource, found_passage
 from local_rag.store.database import Store
-from local_rag.tables.answer import FromRows
+from local_rag.tables.refusals import FromRows
 
 _MOST_CITED = 10  # tables
 

@@ -16,7 +16,7 @@ from local_rag.tables.query import Condition, Direction, Operation, Query
 from local_rag.tables.question_words import Said
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.roles import QUANTITY, STRONG, YEARS, is_summable
-from local_rag.tables.views import View, values_of
+from local_rag.tables.views import View, of_year, values_of
 
 _THERE = re.compile(r"(?:(?:is|are|was|were) there|(?:do|did) we have|have we)\b", re.IGNORECASE)
 _RATIO = re.compile(r"\bper\b", re.IGNORECASE)
@@ -38,11 +38,18 @@ _AMOUNT = re.compile(
 
 def readings(said: Said, view: View, held: RelationSet) -> list[Reading]:
     """Return the meanings of a question in a view, none if it cannot be read there."""
+    view = at_its_time(view, said)
     matched = Matcher(said, held).match(view)
     try:
         return list(_Chooser(said, view, matched, held).read())
     except (NoConditionError, NotReadError):
         return []
+
+
+def at_its_time(view: View, said: Said) -> View:
+    """Return a view for the year that a question names, where columns are of years."""
+    years = [one.year for one in said.periods if one.is_year]
+    return of_year(view, years[0]) if len(said.periods) == len(years) == 1 and years[0] else view
 
 
 class _Chooser(Extremes):

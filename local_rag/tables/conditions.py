@@ -1,17 +1,31 @@
 """Make conditions on columns of the values, times and comparisons that a question names."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import Literal
 
-from local_rag.tables.matches import Match
+from local_rag.tables.matches import Match, is_done
 from local_rag.tables.periods import Period
-from local_rag.tables.query import Condition, is_one_of
+from local_rag.tables.query import AFTER_DATES, Condition, is_one_of
 from local_rag.tables.question_words import Comparison, Said, Word
 from local_rag.tables.views import View, ViewColumn
-from local_rag.tables.vocabulary import FILLERS, keys_of
+from local_rag.tables.vocabulary import COUNTED, FILLERS, SMALL_WORDS, keys_of
 from local_rag.text.tokens import key_of_word
 
 _NEAR = 28  # characters between a name and the comparison of its numbers
+_LOOK_BACK = 40  # characters
+_WITHOUT = re.compile(
+    r"\b(?:no|without(?: an?| any| the)?|lack(?:s|ing)?(?: an?| the)?|missing(?: an?| the)?"
+    r"|(?:not|n't) (?:have|got)(?: an?| any)?) \Z",
+    re.IGNORECASE,
+)
+_WITH = re.compile(r"\b(?:with|ha(?:s|ve|ving|d))(?: got)? (?:an?|any|some) \Z", re.IGNORECASE)
+_MISSING = re.compile(
+    r" (?:(?:is|are|was|were) )?(?:missing|empty|blank|lacking|not (?:given|set|filled(?: in)?|known|entered))\b",
+    re.IGNORECASE,
+)
+_GIVEN = re.compile(r" (?:is|are|was|were) (?:given|set|filled(?: in)?|known|recorded|entered)\b", re.IGNORECASE)
+_OF_DATE = re.compile(r" (?:dates?|on|at|day)\b", re.IGNORECASE)
 _NEGATED_WITHIN = 24  # characters between a negation and what it negates
 _YEAR_KEYS = {key_of_word("year"), key_of_word("fiscal"), "fy"}
 _MAIN_DATES = ("date", "order", "day", "invoic", "created", "issu", "start", "sold", "sale")
@@ -37,7 +51,7 @@ def value_conditions(said: Said, matches: Sequence[Match]) -> tuple[list[tuple[M
         elif before := next((one for one in found if one[1].column in match.columns), None):
             choice = match.columns.index(before[1].column)
         column, values = match.columns[choice], match.values[choice]
-        negated = _is_negated(said, match) and not _is_spent(said, match, found)
+        negated = is_negated(said, match) and not _is_spent(said, match, found)
         found.append((match, is_one_of(column, values, negated=negated)))
     return found, labels
 
@@ -46,7 +60,8 @@ def _adjacent(one: Match, other: Match) -> bool:
     return 0 <= other.start - one.end <= 1 or 0 <= one.start - other.end <= 1
 
 
-def _is_negated(said: Said, match: Match) -> bool:
+def is_negated(said: Said, match: Match) -> bool:
+    """Return whether a negation stands shortly before what is named."""
     start = said.words[match.start].start
     before = [end for _, end in said.negations if end <= start]
     if not before:
@@ -78,9 +93,46 @@ def joined_values(conditions: Sequence[Condition]) -> list[Condition]:
     ]
 
 
-def period_condition(period: Period, view: View, said: Said, matches: Sequence[Match]) -> Condition:
-    """Return the condition that a date lies in a period; raise NoConditionError if no column is a date."""
-    if column := date_column(view, said, period, matches):
+def is_filled(column: ViewColumn, *, negated: bool) -> Condition:
+    """Return the condition that a column has a value, or none."""
+    if negated:
+        return Condition(column, "{0} IS NULL", (), "is empty")
+    return Condition(column, "{0} IS NOT NULL", (), "is not empty")
+
+
+def filled_word(said: Said, match: Match, view: View) -> Literal["", "has", "lacks"]:
+    """Return whether a question wants a column filled or empty: "without a driver", "paid" of a date of payment."""
+    word, last = said.words[match.start], said.words[match.end - 1]
+    before, after = said.text[: word.start][-_LOOK_BACK:], said.text[last.end :]
+    if _WITHOUT.search(before) or _MISSING.match(after):
+        return "lacks"
+    if _WITH.search(before) or _GIVEN.match(after):
+        return "has"
+    if not is_done(word) or _OF_DATE.match(after):
+        return ""
+    if is_negated(said, match):
+        return "lacks"
+    if said.focus in {"who", "when"} and not is_attribute(said, match, view):
+        return ""
+    return "has"
+
+
+def is_attribute(said: Said, match: Match, view: View) -> bool:
+    """Return whether what is named stands before a name of the rows: "paid invoices"."""
+    following = said.words[match.end] if match.end < len(said.words) else None
+    if following is None or following.key in SMALL_WORDS:
+        return False
+    return following.key in view.names or following.key in COUNTED
+
+
+def period_condition(
+    period: Period, view: View, said: Said, matches: Sequence[Match], apart: Collection[ViewColumn] = ()
+) -> Condition:
+    """Return the condition that a date lies in a period; raise NoConditionError if no column is a date.
+
+    The columns `apart` are not meant.
+    """
+    if column := date_column(view, said, period, matches, apart):
         return _in_dates(period, column)
     years = [one for one in view.columns if set(one.keys) & _YEAR_KEYS]
     if years and period.first and (period.after is None or period.is_year or period.first.month == 1):
@@ -109,21 +161,25 @@ def _in_dates(period: Period, column: ViewColumn) -> Condition:
     if period.first:
         parts.append("{0} >= ?")
         parameters.append(period.first.isoformat())
-    if period.after:
-        parts.append("{0} < ?")
-        parameters.append(period.after.isoformat())
+    # A cell that is no date, such as "open", comes after all dates.
+    parts.append("{0} < ?")
+    parameters.append(period.after.isoformat() if period.after else AFTER_DATES)
     return Condition(column, f"({' AND '.join(parts)})", tuple(parameters), f"is {period.words}")
 
 
 def date_column(
-    view: View, said: Said, period: Period | None = None, matches: Sequence[Match] = ()
+    view: View,
+    said: Said,
+    period: Period | None = None,
+    matches: Sequence[Match] = (),
+    apart: Collection[ViewColumn] = (),
 ) -> ViewColumn | None:
     """Return the column of dates that a question means: the one it names, or else the main one."""
-    dates = [one for one in view.columns if one.kind == "date"]
+    dates = [one for one in view.columns if one.kind == "date" and one not in apart]
     if len(dates) <= 1:
         return next(iter(dates), None)
     keys = {word.key for word in said.words}
-    own = {column: set(column.keys) & keys - {"date", "dated"} for column in dates}
+    own = {column: {*column.keys, *column.own_keys} & keys - {"date", "dated"} for column in dates}
     # "When is invoice 7 due?" names the row by a word of one column, and asks for another.
     special = [column for column in dates if own[column] - view.names - _other_words(view)]
     if special:
@@ -139,7 +195,12 @@ def date_column(
 
 
 def _other_words(view: View) -> set[str]:
-    return {key for column in view.columns if column.kind != "date" for key in column.keys}
+    return {
+        key
+        for column in view.columns
+        if column.kind != "date" and not column.name.lower().endswith(" by")
+        for key in column.keys
+    }
 
 
 def comparison_column(

@@ -11,13 +11,25 @@ from local_rag.tables.periods import find_periods
 from local_rag.tables.question_words import Said, Word
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import Values, View, ViewColumn, holds_exactly, values_of
-from local_rag.tables.vocabulary import ALIASES, COUNTED, FILLERS, MONEY_WORDS, SMALL_WORDS, SYNONYMS, keys_of
+from local_rag.tables.vocabulary import (
+    ALIASES,
+    COUNTED,
+    DONE,
+    EVENTS,
+    FILLERS,
+    MONEY_WORDS,
+    SMALL_WORDS,
+    SYNONYMS,
+    keys_of,
+)
 from local_rag.text.tokens import key_of_word, word_keys
 
-_INVOICE = key_of_word("invoice")
+INVOICE = key_of_word("invoice")
 _LONGEST_SPAN = 8  # words
 _MOST_PARTIAL = 40  # values that a part of their words may name
 _NAMED = 0.8  # strength of a match with a column's name
+_DATE_AFTER = re.compile(r" (?:dates?|on|at|by|days?|times?)\b", re.IGNORECASE)
+_LOOK_BACK = 80  # characters
 _FEWEST_LETTERS = 3  # of a word that may stand for a longer value
 _OPERATION_WORDS = keys_of(
     "total sum average mean count number max min maximum minimum top difference most least highest lowest amount"
@@ -113,8 +125,17 @@ class Matcher:
         if any(start <= word.start and word.end <= end for start, end in self._spans()):
             return True
         if word.key == "invoiced":
-            return any(_INVOICE in names for names in (view.names, *(one.keys for one in view.columns)))
+            return any(INVOICE in names for names in (view.names, *(one.keys for one in view.columns)))
+        if word.key in EVENTS and self._bounds_event(word) and any(one.kind == "date" for one in view.columns):
+            return False
         return word.key in FILLERS or word.key in COUNTED or self._is_unit(word, view)
+
+    def _bounds_event(self, word: Word) -> bool:
+        """Return whether a time or a negation beside a word says when it was done, or that it was not."""
+        ends = [end for _, end in self._said.negations]
+        return any(0 <= one.start - word.end <= 1 for one in self._said.periods) or any(
+            0 <= word.start - end <= len(" yet been ") for end in ends
+        )
 
     @staticmethod
     def _is_unit(word: Word, view: View) -> bool:
@@ -131,8 +152,12 @@ class Matcher:
     ) -> Match | None:
         keys = tuple(word.key for word in words[start:end])
         alone = words[start] if end - start == 1 else None
-        columns = tuple(one for one in view.columns if keys in _forms(one.keys))
+        columns = tuple(one for one in view.columns if keys in _forms(one.keys) or keys in _forms(one.own_keys))
         found = [(column, values.whole[keys]) for column, values in indexes if keys in values.whole]
+        if alone and alone.key in view.names:
+            columns = tuple(one for one in columns if not _is_agent(alone, one))
+        if alone and columns and self._is_state(alone, columns, [value for _, values in found for value in values]):
+            columns = ()
         if not found and (other := ALIASES.get(keys)):
             found = [(column, values.whole[other]) for column, values in indexes if other in values.whole]
         if not found and any(map(str.isdigit, keys[-1])):
@@ -160,9 +185,18 @@ class Matcher:
                 start, end, "value", tuple(column for column, _ in found), tuple(values for _, values in found)
             )
         if columns:
-            weak = alone is not None and (alone.key in _OPERATION_WORDS or alone.key in FILLERS)
-            return Match(start, end, "column", columns, strength=0.5 if weak else 1.0)
+            return Match(start, end, "column", columns, strength=_strength_of(alone, columns) if alone else 1.0)
         return None
+
+    def _is_state(self, word: Word, columns: Sequence[ViewColumn], values: Sequence[str]) -> bool:
+        """Return whether a word is a value, such as "closed", though a column of dates or another form has its name."""
+        if word.text.casefold() not in map(str.casefold, values) or self._said.focus in {"who", "when"}:
+            return False
+        literal = [one for one in columns if word.text.casefold() in one.name.casefold().split()]
+        before, after = self._said.text[: word.start], self._said.text[word.end :]
+        if any(one.kind != "date" for one in literal) or _DATE_AFTER.match(after):
+            return False
+        return bool(literal) or not re.search(r"\b(?:did|do|does) (?:\S{1,30} ){1,3}\Z", before[-_LOOK_BACK:])
 
     def _in_period(self, word: Word) -> bool:
         return any(one.start <= word.start and word.end <= one.end for one in self._said.periods)
@@ -227,7 +261,13 @@ class Matcher:
         if alone and self._in_period(alone):
             year = alone.text.isdigit() and alone.key in view.names
             return Match(start, end, "name", strength=0.5) if year else None
-        part = [column for column in view.columns if _is_part(keys, _bare(column.keys))] if _may_be_part(keys) else []
+        part = [
+            column
+            for column in view.columns
+            if _may_be_part(keys)
+            and not (alone and alone.key in view.names and _is_agent(alone, column))
+            and (_is_part(keys, _bare(column.keys)) or _is_part(keys, _bare(column.own_keys)))
+        ]
         if part and not (alone and alone.key in FILLERS and alone.key in _OPERATION_WORDS):
             return Match(start, end, "column", tuple(part), strength=0.8)
         if alone and alone.key in view.names:
@@ -281,6 +321,26 @@ def _spans_of(name: str) -> frozenset[tuple[date | None, date | None]]:
     )
 
 
+def _strength_of(word: Word, columns: Sequence[ViewColumn]) -> float:
+    """Return how surely a word that is all of a column's name means that column."""
+    if word.key not in _OPERATION_WORDS and word.key not in FILLERS:
+        return 1.0
+    if word.key in EVENTS and is_done(word) and any(one.kind != "number" for one in columns):
+        return 1.0
+    return 0.6 if word.key in MONEY_WORDS and is_done(word) else 0.5
+
+
+def is_done(word: Word) -> bool:
+    """Return whether a word is the form of a verb that says what was done."""
+    return word.text.lower().endswith("ed") or word.text.lower() in DONE
+
+
+def _is_agent(word: Word, column: ViewColumn) -> bool:
+    """Return whether a word is only the noun of a column's verb: "requests" of "Requested by"."""
+    named = re.findall(r"[^\W_]+", column.name.casefold())
+    return len(named) > 1 and named[-1] in {"by", "on", "at"} and word.text.casefold() not in named
+
+
 def _has_word(value: str, word: str) -> bool:
     """Return whether a value has a word as it is written, or its plural: "units" is none of "United Kingdom"."""
     wanted = word.casefold().rstrip("s")
@@ -302,7 +362,7 @@ _UNITS_NAMED = {
         "percent": "%",
     }.items()
 }
-_UNIT_WORDS = keys_of("eur usd gbp chf in of the per kg hours keur teur months days")
+_UNIT_WORDS = keys_of("eur usd gbp chf in of the per kg hours keur teur months days on at by am le par")
 _NUMBERS = keys_of("no nr number id code")
 _PRICE = keys_of("price cost")
 _NAMING = keys_of("name no nr number id code date amount value title")

@@ -18,7 +18,8 @@ class Reading:
     """A meaning of a question: one query, or two whose values are subtracted, the first `minus` the second.
 
     `unknown` are the words that it leaves unexplained, `doubts` how much of it is a guess, `evidence` how much of the
-    question names something of the view. With `absolute`, the difference has no sign.
+    question names something of the view. With `absolute`, the difference has no sign. `no_time` is a time that the
+    question names and no column of the view can have.
     """
 
     query: Query
@@ -28,6 +29,7 @@ class Reading:
     doubts: int = 0
     evidence: float = 0.0
     names: float = 0.0
+    no_time: str = ""
 
 
 class NotReadError(Exception):
@@ -62,16 +64,23 @@ class Meanings(Roles):
             raise NotReadError
         explained = query.measure.keys if query.measure else ()
         unknown = tuple(word for word in self.unknown if word.key not in explained)
-        return Reading(query, minus, absolute, unknown, doubts, evidence, names)
+        return Reading(query, minus, absolute, unknown, doubts, evidence, names, self.no_time)
 
     def _is_plain(self, match: Match) -> bool:
         """Return whether a column is only mentioned: "all customers", "of the orders"."""
-        before = self.said.text[: self._place(match)[0]]
+        before = self._without_attributes(self.said.text[: self._place(match)[0]])
         if any(one.kind == "number" for one in match.columns):
             return False
         if not set(match.columns[0].keys) & self.view.names and re.search(r"\bof \Z", before, re.IGNORECASE):
             return False
         return bool(re.search(r"\b(?:all|the|our|any|these|of|in) \Z", before, re.IGNORECASE))
+
+    def _without_attributes(self, before: str) -> str:
+        """Return a text without what has a role at its end: "the total of not paid " of invoices."""
+        places = {self._place(match)[1]: self._place(match)[0] for match in self.matches if match.start in self.used}
+        while (start := places.get(len(before.rstrip()))) is not None:
+            before = re.sub(r"\b(?:not|no) \Z", "", before[:start])
+        return before
 
     def _each(self, columns: Sequence[ViewColumn], make: object) -> Iterator[Reading]:
         assert callable(make)

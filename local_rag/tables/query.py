@@ -14,6 +14,7 @@ _PARTS = {
     "year": "substr({0}, 1, 4)",
     "quarter": "substr({0}, 1, 4) || ' Q' || ((CAST(substr({0}, 6, 2) AS INTEGER) + 2) / 3)",
 }
+AFTER_DATES = ":"  # the sign after 9
 _MOST_NAMED = 6  # values that a line of words names
 
 
@@ -57,9 +58,11 @@ class Query:
         return self.measure.unit
 
 
-def number_sql(column: ViewColumn) -> str:
-    """Return the SQL of a column's numbers, NULL where a cell holds none."""
-    return f"CASE WHEN typeof({column.sql}) IN ('integer', 'real') THEN {column.sql} END"
+def value_of_sql(column: ViewColumn) -> str:
+    """Return the SQL of a column's numbers, dates or texts, NULL where a cell holds another text than its kind."""
+    if column.kind == "number":
+        return f"CASE WHEN typeof({column.sql}) IN ('integer', 'real') THEN {column.sql} END"
+    return f"CASE WHEN {column.sql} < '{AFTER_DATES}' THEN {column.sql} END" if column.kind == "date" else column.sql
 
 
 def value_sql(query: Query) -> str:
@@ -69,7 +72,7 @@ def value_sql(query: Query) -> str:
         return "count(*)"
     if query.operation == "distinct":
         return f"count(DISTINCT {column.sql})"
-    value = number_sql(column) if column.kind == "number" else column.sql
+    value = value_of_sql(column)
     name = {"sum": "sum", "mean": "avg", "min": "min", "max": "max"}[query.operation]
     return f"{name}({value})"
 
@@ -91,7 +94,7 @@ def select(query: Query, columns: str, more: str = "") -> str:
 def group_sql(query: Query) -> str:
     """Return the SQL by which rows are grouped."""
     assert query.group is not None
-    return _PARTS[query.part].format(query.group.sql) if query.part else query.group.sql
+    return _PARTS[query.part].format(value_of_sql(query.group)) if query.part else query.group.sql
 
 
 def in_words(query: Query, rows: int) -> str:

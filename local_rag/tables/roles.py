@@ -1,6 +1,7 @@
 """Give each part of a question its role in a view: conditions, groups, times, and the columns that may be measured."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -9,7 +10,10 @@ from local_rag.tables.conditions import (
     comparison_column,
     date_column,
     either_of,
+    filled_word,
     in_order,
+    is_attribute,
+    is_filled,
     joined_values,
     numbers_beside,
     period_condition,
@@ -56,7 +60,9 @@ _NUMBERING = keys_of("no nr id rank ranking")
 _NUMBERED = frozenset({"game", "episode", "week", "round", "season", "stage", "lap", "match", "chapter"})
 _MOST_NUMBERED = 200  # rows that tell whether a column numbers them
 _MOST_WORDS_BETWEEN = 4
+_OF_FILLED = frozenset("no missing empty blank lacking lack lacks set filled known entered".split())  # noqa: SIM905
 _WHEN = key_of_word("date")
+PREPOSITION = re.compile(r"(?:in|for|on|of|during|from|since|within|throughout)\b (?:the )?", re.IGNORECASE)
 _STOCK = re.compile(
     r"\b(?:(?P<lacks>out of stock|sold out|not (?:\w+ )?in stock|no longer in stock|not on stock)|(?:in|on) stock)\b",
     re.IGNORECASE,
@@ -80,8 +86,13 @@ class Roles:
         self.used |= labels | {match.start for match, _ in self.values}
         self.used |= {match.start for match in self.matches if match.kind == "name"}
         self.group, self.group_part = self._group()
-        self.periods = self._periods()
+        self.no_time = ""
+        filled = self._filled()
+        self.periods = self._periods([one.column for one in filled])
+        of_periods = [one.column for one in self.periods]
+        self.used |= {match.start for match in self._columns("date") if set(match.columns) & set(of_periods)}
         self.compared = [*self._compared(), *self._beside(), *self._in_stock()]
+        self.compared += [one for one in filled if one.column not in of_periods]
 
     def _leave_superlatives_to_values(self) -> None:
         """Take no superlative out of a value: "First aid"."""
@@ -146,18 +157,34 @@ class Roles:
             return self.values[0][1].column, ""
         return None, ""
 
-    def _periods(self) -> list[Condition]:
+    def _filled(self) -> list[Condition]:
+        """Return the conditions that a cell is filled or empty, which also say that a thing was done or not."""
+        found = list[Condition]()
+        for match in self._columns("text", "date"):
+            wanted = filled_word(self.said, match, self.view) if match.strength >= STRONG else ""
+            dates = [one for one in match.columns if one.kind == "date"]
+            columns = dates or [one for one in match.columns if one.kind == "text"]
+            if not wanted:
+                continue
+            if wanted == "has" and self.said.periods and not is_attribute(self.said, match, self.view):
+                continue  # the time is that of what was done
+            self.used.add(match.start)
+            self.lacks |= wanted == "lacks"
+            found.append(is_filled(columns[0], negated=wanted == "lacks"))
+        self.unknown = [word for word in self.unknown if word.text.lower() not in _OF_FILLED or not found]
+        return found
+
+    def _periods(self, apart: Sequence[ViewColumn]) -> list[Condition]:
         found = list[Condition]()
         for period in self.said.periods:
             inside = [match for match in self.matches if _overlap(self._place(match), (period.start, period.end))]
             if any(match.kind in {"column", "value"} for match in inside):
                 continue
             try:
-                found.append(period_condition(period, self.view, self.said, self.matches))
+                found.append(period_condition(period, self.view, self.said, self.matches, apart))
             except NoConditionError:
-                year = str(period.year)
-                if not (period.is_year and year in self.view.names):
-                    raise
+                if not (period.is_year and str(period.year) in self.view.names):
+                    self.no_time = PREPOSITION.sub("", self.said.text[period.start : period.end])
         return found
 
     def _compared(self) -> list[Condition]:

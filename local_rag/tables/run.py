@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from local_rag.records import MOST_TABLE_ROWS, TableAnswer, TableSource, TableValue
 from local_rag.tables.meanings import Reading
-from local_rag.tables.query import Condition, Query, group_sql, in_words, number_sql, select, value_sql, where
+from local_rag.tables.query import Condition, Query, group_sql, in_words, select, value_of_sql, value_sql, where
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.roles import is_money
 from local_rag.tables.views import ViewColumn
@@ -102,7 +102,9 @@ def _of_one(query: Query, held: RelationSet) -> TableAnswer:
 
 def _count(query: Query, held: RelationSet) -> _Counts:
     column = query.measure if query.operation not in {"count", "distinct"} else None
-    valued = "count(*)" if column is None else f"count({number_sql(column) if column.kind == 'number' else column.sql})"
+    valued = (
+        "count(*)" if column is None else f"count({value_of_sql(column) if column.kind == 'number' else column.sql})"
+    )
     [(rows, with_value)] = held.select(select(query, f"count(*), {valued}"), where(query)[1]).rows
     return _Counts(rows, with_value)
 
@@ -114,10 +116,12 @@ def _explain_no_rows(query: Query, held: RelationSet) -> None:
         alone = replace(query, conditions=(one,), group=None)
         if not _count(replace(alone, operation="count"), held).rows:
             edges = replace(query, conditions=(), group=None)
-            [(first, last)] = held.select(select(edges, f"min({one.column.sql}), max({one.column.sql})")).rows
+            value = value_of_sql(one.column)
+            [(first, last)] = held.select(select(edges, f"min({value}), max({value})")).rows
             raise NoRowsError(
                 f"No row of {query.view.label} has a *{one.column.name}* {one.words.removeprefix('is ')}: "
-                f"they are from {first} to {last}."
+                f"they are from {first} to {last}.",
+                is_certain=True,
             )
     for one in query.conditions:
         alone = replace(query, conditions=(one,), group=None, operation="count")
@@ -134,7 +138,9 @@ def _is_year(condition: Condition) -> bool:
 
 def _scalar(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
     if query.operation not in {"count", "distinct"} and not counts.valued and query.measure:
-        raise NoRowsError(f"None of these rows has a value in *{query.measure.name}*{_formulas(query.measure)}.")
+        raise NoRowsError(
+            f"None of these rows has a value in *{query.measure.name}*{_formulas(query.measure)}.", is_certain=True
+        )
     if units := _units(query):
         by_unit = _by_unit(query, units, held)
         if len(by_unit) > 1:
@@ -180,7 +186,7 @@ def _units(query: Query) -> str:
 def _by_unit(query: Query, units: str, held: RelationSet) -> tuple[TableValue, ...]:
     assert query.measure is not None
     found = held.select(
-        select(query, f"{units}, {value_sql(query)}, count({number_sql(query.measure)})", f" GROUP BY {units}"),
+        select(query, f"{units}, {value_sql(query)}, count({value_of_sql(query.measure)})", f" GROUP BY {units}"),
         where(query)[1],
     )
     return tuple(
@@ -236,7 +242,7 @@ def _first(rows: Sequence[tuple[object, ...]], limit: int, nth: int) -> list[tup
 def _top(query: Query, held: RelationSet) -> TableAnswer:
     assert query.measure is not None
     column = query.measure
-    value = number_sql(column) if column.kind == "number" else column.sql
+    value = value_of_sql(column)
     shown = (query.shown or column).sql
     if (units := _units(query)) and len(_by_unit(replace(query, operation="max"), units, held)) > 1:
         raise NoRowsError("The rows have different units, so they cannot be compared.")
@@ -270,6 +276,11 @@ def _listed(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
             is_certain=query.operation == "cell",
         )
     unit = column.unit if column.kind == "number" else ""
+    if column.units:
+        of_cells = held.select(select(query, f"DISTINCT {column.units}"), where(query)[1], most=_MOST_VALUES).rows
+        if len(of_cells) > 1:
+            raise NoRowsError("The rows have different units.")
+        unit = str(of_cells[0][0] or "")
     sql = _said_sql(query, f"DISTINCT {column.sql}")
     if query.operation == "cell":
         if len(found) > _MOST_OF_CELL or (len(found) > 1 and column.kind == "number"):
@@ -307,10 +318,10 @@ def _rows(query: Query, held: RelationSet) -> tuple[tuple[tuple[str | Number | N
     columns = ", ".join(one.sql for one in view.columns)
     order = f" ORDER BY {view.part}, {view.row}" if view.kind == "union" else f" ORDER BY {view.row}"
     if query.operation == "top" and query.measure:
-        value = number_sql(query.measure) if query.measure.kind == "number" else query.measure.sql
+        value = value_of_sql(query.measure)
         order = f" ORDER BY {value} IS NULL, {value} {'DESC' if query.direction == 'max' else 'ASC'}"
     elif query.operation in {"max", "min"} and query.measure:
-        value = number_sql(query.measure) if query.measure.kind == "number" else query.measure.sql
+        value = value_of_sql(query.measure)
         order = f" ORDER BY {value} IS NULL, {value} {'DESC' if query.operation == 'max' else 'ASC'}"
     statement = select(query, f"{view.part}, {view.row}, {columns}", order)
     found = held.select(statement, where(query)[1], most=MOST_TABLE_ROWS, largest=_LARGEST_KEPT).rows

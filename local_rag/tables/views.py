@@ -1,5 +1,6 @@
 """What a question may be asked of: one relation, several with the same columns as one, or two joined on a column."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -7,6 +8,7 @@ from itertools import combinations
 from pathlib import PurePath
 from typing import Literal
 
+from local_rag.records import BETWEEN_CAPTIONS
 from local_rag.store.relation_query import quoted
 from local_rag.tables.relation_set import NamedRelation, RelationSet
 from local_rag.tables.vocabulary import NO, TRANSLATED, YES
@@ -16,6 +18,7 @@ _MOST_VALUES = 50_000  # different ones of a column whose words are looked up
 _LONGEST_VALUE, _MOST_WORDS = 120, 12  # of a value that a question may name
 _MOST_OF_FLAG = 6  # ways to write yes and no
 _MOST_JOINED = 8  # relations that are tried in pairs
+_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _SHARED = 0.5  # of the values of a column that the other table must have
 _COPIES = 0.3  # of the first values of two tables that are alike in versions of one table
 
@@ -33,16 +36,27 @@ class ViewColumn:
     units: str = ""
     uncomputed: int = 0
     is_identifier: bool = False
+    called: str = ""  # in a question for one year: "2024 Planned" is then "Planned"
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the words of its name as they are compared."""
-        return _keys_of_name(self.name)
+        """Return the words of its name as they are compared, in English where they are translated."""
+        return _keys_of_name(self.called or self.name)
+
+    @property
+    def own_keys(self) -> tuple[str, ...]:
+        """Return the words of its name as they are compared, in the language of the table."""
+        return _own_keys_of_name(self.called or self.name)
 
 
 @lru_cache(maxsize=10_000)  # a question asks for those of each column many times
 def _keys_of_name(name: str) -> tuple[str, ...]:
-    return tuple(TRANSLATED.get(key, key) for key in word_keys(name))
+    return tuple(word for key in word_keys(name) for word in TRANSLATED.get(key, (key,)))
+
+
+@lru_cache(maxsize=10_000)
+def _own_keys_of_name(name: str) -> tuple[str, ...]:
+    return tuple(word_keys(name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +89,7 @@ class Values:
     @property
     def yes(self) -> tuple[str, ...]:
         """Return the texts that mean yes, if each text of the column means yes or no."""
-        texts = [text for some in self.whole.values() for text in some]
+        texts = list(dict.fromkeys(text for some in self.whole.values() for text in some))
         if not 0 < len(texts) <= _MOST_OF_FLAG or any(text.strip().casefold() not in YES | NO for text in texts):
             return ()
         return tuple(text for text in texts if text.strip().casefold() in YES)
@@ -97,7 +111,8 @@ def view_of(one: NamedRelation) -> View:
         for column, name in zip(stored.columns, one.columns, strict=True)
         if not _is_units(column.name, one)
     )
-    label = stored.sheet if stored.sheet and not _is_standard(stored.sheet) else stored.name or stored.title
+    caption = stored.name.partition(BETWEEN_CAPTIONS)[0]
+    label = stored.sheet if stored.sheet and not _is_standard(stored.sheet) else caption or stored.title
     return View((one,), table, "0", f"{table}.rowid", columns, _names(one), label)
 
 
@@ -115,7 +130,22 @@ def _names(one: NamedRelation) -> frozenset[str]:
     stored = one.stored
     texts = [PurePath(stored.path).stem, stored.sheet, stored.name, stored.title, PurePath(stored.path).parent.name]
     keys = {key for text in texts for key in word_keys(text.replace("_", " "))}
-    return frozenset(keys | {TRANSLATED[key] for key in keys & TRANSLATED.keys()})
+    return frozenset(keys.union(*(TRANSLATED[key] for key in keys & TRANSLATED.keys())))
+
+
+def of_year(view: View, year: int) -> View:
+    """Return a view with columns of several years, such as "2024 Planned", without those of other years."""
+    years = {column: set(_YEAR.findall(column.name)) for column in view.columns if column.kind == "number"}
+    if not any(str(year) in some for some in years.values()):
+        return view
+    columns = [
+        replace(column, called=" ".join(_YEAR.sub(" ", column.name).split())) if years.get(column) else column
+        for column in view.columns
+        if not years.get(column) or str(year) in years[column]
+    ]
+    if not all(column.called for column in columns if years.get(replace(column, called=""))):
+        return view  # "2024" alone is the name of a column
+    return replace(view, columns=tuple(columns), names=view.names | {str(year)})
 
 
 def unions(relations: Sequence[NamedRelation]) -> Iterator[View]:
@@ -245,7 +275,9 @@ def values_of(column: ViewColumn, held: RelationSet) -> Values:
         for text in texts:
             if len(text) > _LONGEST_VALUE or not (keys := tuple(word_keys(text))) or len(keys) > _MOST_WORDS:
                 continue
-            whole_values.setdefault(keys, []).append(text)
+            english = tuple(word for key in keys for word in TRANSLATED.get(key, (key,)))
+            for form in {keys, english}:
+                whole_values.setdefault(form, []).append(text)
             for word in keys:
                 by_word.setdefault(word, set()).add(text)
         held.known[key] = Values(

@@ -34,9 +34,23 @@ _TRANSLATED = """employee: mitarbeiter mitarbeiterin mitarbeitende; customer: ku
     department: abteilung; billable: abrechenbar; paid: bezahlt;
     cost: kosten cout; stock: bestand lagerbestand; delivered: geliefert; category: kategorie;
     task: aufgabe; year: jahr annee; month: monat; total: gesamt; tax: steuer; number: nummer numero;
-    timesheet: stundenzettel; cancelled: storniert; open: offen"""
-TRANSLATED: dict[str, str] = {
-    key_of_word(word): key_of_word(english)
+    timesheet: stundenzettel; cancelled: storniert; open: offen; reimbursed: rembourse erstattet;
+    location: standort lieu; country: land pays; name: nom; status: statut; delivery date: lieferdatum;
+    invoice date: rechnungsdatum; order date: bestelldatum auftragsdatum; due date: falligkeitsdatum;
+    start: beginn debut eintritt eintrittsdatum; end: ende; discount: rabatt remise; vat: mwst tva;
+    weight: gewicht poids;
+    colour: farbe couleur; model: modell modele; driver: fahrer chauffeur; mileage: kilometerstand; plate: kennzeichen;
+    priority: prioritat; assignee: bearbeiter; description: beschreibung bezeichnung designation; room: raum salle;
+    account: konto compte; payment: zahlung paiement; expenses: spesen frais;
+    expense: ausgabe ausgaben depense depenses;
+    branch: filiale; order: commande commandes; shipped: versandt versendet expedie; returned: zuruckgegeben retourne;
+    approved: genehmigt approuve; fee: gebuhr gebuehr; return: ruckgabe retour rendu; loan: ausleihe leihschein;
+    delivered: livre livree livraison lieferung; cancelled: annule annulee; paid: paye payee; waiting: wartend;
+    closed: geschlossen erledigt ferme; unit: einheit; share: anteil"""
+# Forms of verbs that name what was done, beside those that end with "ed".
+DONE = frozenset("paid sent sold bought built done given taken made held written shut met begun left gone quit".split())  # noqa: SIM905
+TRANSLATED: dict[str, tuple[str, ...]] = {
+    key_of_word(word): tuple(map(key_of_word, english.split()))
     for group in _TRANSLATED.split(";")
     for english, _, words in [group.strip().partition(":")]
     for word in words.split()
@@ -73,7 +87,7 @@ FILLERS = (
         than total totals sum whole entire complete combined add added up number count times often average
         mean value values figure level high low single just only exactly again also each per individual
         respective so far fall falls fell been being about around whats what's many's let lets hi hello
-        thanks thank you kindly
+        thanks thank you kindly live lives living based located
         quickly ok i'd like coming come come's come's stand stands recorded put down were's came per's
         there's company companies arrive arrived arrives bring brought deliver supply supplied supplies
         purchase purchased receive got still yet already us do doing
@@ -82,6 +96,9 @@ FILLERS = (
     )
     | {"invoiced"}
 )
+
+# Fillers that are none where a time or a negation says when, or that not.
+EVENTS = keys_of("delivered shipped received returned paid arrived sent")
 
 # Other names of a value.
 ALIASES: dict[tuple[str, ...], tuple[str, ...]] = {
@@ -140,7 +157,8 @@ NOT_COMPUTED = (
     r"|predict\w{0,12}|extrapolat\w{0,12}"
     r"|growth rate|trend\w{0,12}|moving average|running total|cumulative|weighted|percent(?:age)?|per ?cent"
     r"|proportion|share of"
-    r"|(?:what|which) share|ratio|(?:what|which) fraction|year[- ]on[- ]year|month[- ]on[- ]month"
+    r"|(?:what|which) share|ratio|(?:what|which) fraction|(?:over|under|within|above|below) budget"
+    r"|year[- ]on[- ]year|month[- ]on[- ]month"
     r"|seasonal\w{0,12}|outliers?|histogram|chart|plot"
 )
 FOR_TEXT = (

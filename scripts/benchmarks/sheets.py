@@ -20,7 +20,8 @@ from local_rag.reading.relations import relations_of
 from local_rag.records import TableAnswer
 from local_rag.store.database import Store
 from local_rag.store.relation_rows import put_relations
-from local_rag.tables.answer import FromRows, answer_from_rows
+from local_rag.tables.answer import answer_from_rows
+from local_rag.tables.refusals import FromRows
 from local_rag.tables.relation_set import RelationSet, relation_set
 from scripts.benchmarks._office_sheets import Asked, Office, questions
 
