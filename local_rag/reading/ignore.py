@@ -60,7 +60,7 @@ def parse_pattern(line: str) -> IgnorePattern | None:
     has_slash = len(globs) > 1
     parts = [_matcher(glob) for glob in (globs[1:] if has_slash and not globs[0] else globs)]
     inside = [bool] if parts[-1] is None else []  # a pattern that ends in ** does not match the folder itself
-    return IgnorePattern(ignores, text.endswith("/"), has_slash, (*parts, *inside, _nothing))
+    return IgnorePattern(ignores, text.endswith("/"), has_slash, (*parts, *inside, lambda _name: False))
 
 
 def _matcher(glob: str) -> Callable[[str], object] | None:
@@ -75,8 +75,3 @@ def _as_fnmatch_writes(found: re.Match[str]) -> str:
     """Translate syntax that fnmatch does not know: a character after a backslash, and [^...]."""
     escaped = found[1]
     return "[!" if escaped is None else f"[{escaped}]" if escaped in "*?[" else escaped
-
-
-def _nothing(_name: str) -> bool:
-    """Match no name, at the end of every pattern."""
-    return False

@@ -137,7 +137,10 @@ def _convert(suffix: str, file_format: Format, data: bytes, recognize: "Recogniz
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # parsers' warnings about odd files are useless to the user
-            return _converter(file_format)(data, **more)
+            module, name = file_format.converter.split(".")
+            convert: Callable[..., Converted]
+            convert = getattr(import_module(f"local_rag.reading.converters.{module}"), name)
+            return convert(data, **more)
     except (ReadError, ImportError):  # a broken installation is not the file's fault
         raise
     except MemoryError as error:
@@ -146,12 +149,6 @@ def _convert(suffix: str, file_format: Format, data: bytes, recognize: "Recogniz
         raise ReadError("is nested too deeply") from error
     except Exception as error:  # parsers raise anything
         raise ReadError(f"damaged {suffix[1:].upper()} file ({type(error).__name__})") from error
-
-
-def _converter(file_format: Format) -> Callable[..., Converted]:
-    module, name = file_format.converter.split(".")
-    found: Callable[..., Converted] = getattr(import_module(f"local_rag.reading.converters.{module}"), name)
-    return found
 
 
 def as_document(path: Path, text: str, *, kind: DocumentKind | None = None, notes: tuple[str, ...] = ()) -> Document:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from local_rag.reading.converters.notation import counted_letters
 from local_rag.reading.converters.tables import find_header
 from local_rag.records import BETWEEN_CAPTIONS, ROWS_OF_BLOCK, Column, Document, Grid, Relation, Table
 from local_rag.text.cell_values import (
@@ -175,8 +176,7 @@ def _pipe_rows(text: str, table: Table) -> Iterator[tuple[int, list[str]]]:
 
 
 def _relation(found: _Found) -> Relation | None:
-    width = min(_MOST_COLUMNS, max((len(row) for _, row in found.rows), default=0), 10**6)
-    width = min(_MOST_COLUMNS, max(width, len(found.names)))
+    width = min(_MOST_COLUMNS, max([len(found.names), *(len(row) for _, row in found.rows)]))
     rows, sections = _data_rows(found, width)
     used = [at for at in range(width) if any(at < len(row) and row[at] for _, row in rows) or _named(found, at)]
     if len(used) < _FEWEST_COLUMNS or not rows:
@@ -306,18 +306,14 @@ def _totals(rows: Sequence[tuple[int, Sequence[str]]], cells: Sequence[Sequence[
 
 def _read(name: str, cells: Sequence[str], totals: set[int], comma: bool | None) -> ReadColumn:
     """Read a column by its rows of data, whatever its totals hold."""
-    if not totals:
-        return _cut(read_column(name, cells, decimal_comma=comma))
     data = [cell if at not in totals else "" for at, cell in enumerate(cells)]
     read = read_column(name, data, decimal_comma=comma)
-    of_totals = read_column(name, [cells[at] if at in totals else "" for at in range(len(cells))], decimal_comma=comma)
-    values = [of_totals.values[at] if at in totals else value for at, value in enumerate(read.values)]
-    return _cut(replace(read, values=values))
-
-
-def _cut(read: ReadColumn) -> ReadColumn:
-    cut = [value[:_LONGEST_CELL] if isinstance(value, str) else value for value in read.values]
-    return replace(read, values=cut)
+    values = list(read.values)
+    if totals:
+        said = [cell if at in totals else "" for at, cell in enumerate(cells)]
+        of_totals = read_column(name, said, decimal_comma=comma).values
+        values = [of_totals[at] if at in totals else value for at, value in enumerate(values)]
+    return replace(read, values=[one[:_LONGEST_CELL] if isinstance(one, str) else one for one in values])
 
 
 def _sums(read: Sequence[ReadColumn], totals: set[int]) -> set[int]:
@@ -388,8 +384,4 @@ def _range(found: _Found, used: Sequence[int], numbers: Sequence[int]) -> str:
 
 def _letters(column: int) -> str:
     """Return the name of a column, counted from 0: A, B ... AA."""
-    name, number = "", column + 1
-    while number:
-        number, rest = divmod(number - 1, 26)
-        name = chr(ord("A") + rest) + name
-    return name
+    return counted_letters(column + 1).upper()

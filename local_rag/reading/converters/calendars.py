@@ -114,11 +114,8 @@ def _time(value: str, zone: str) -> str:
     if not found:
         return value.strip()
     if is_period:
-        return (
-            f"{_time(begin, zone)}, {_duration(end)}"
-            if end[:1] == "P"
-            else f"{_time(begin, zone)} to {_time(end, zone)}"
-        )
+        until = f", {_duration(end)}" if end[:1] == "P" else f" to {_time(end, zone)}"
+        return f"{_time(begin, zone)}{until}"
     year, month, day, hour, minute, utc = found.groups()
     if not hour:
         return f"{year}-{month}-{day}"

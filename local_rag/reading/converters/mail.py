@@ -136,7 +136,8 @@ class _Reader(Message):
     def read(self, mail: Part, depth: int = 0) -> None:
         """Read a message: its head, its inline text and what is attached to it."""
         self.sections.add("\n".join(f"{name}: {value}" for name, value in _headers(mail).items()))
-        self.notes += [f"the header {name} is cut after {_MAX_HEADER:,} characters" for name in _cut_headers(mail)]
+        cut = (name for name in _HEADERS if len(str(mail.get(name, ""))) > _MAX_HEADER)
+        self.notes += [f"the header {name} is cut after {_MAX_HEADER:,} characters" for name in cut]
         self._part(mail, depth)
 
     def _part(self, part: Part, depth: int) -> None:
@@ -256,10 +257,6 @@ def _headers(mail: Part) -> dict[str, str]:
     """Return the decoded headers that say who wrote what when; of several of a name the first one."""
     raw = {name.title(): str(value) for name, value in reversed(list(mail.raw_items()))}
     return {name: text for name in _HEADERS if (text := _header(name, raw.get(name, "")))}
-
-
-def _cut_headers(mail: Part) -> list[str]:
-    return [name for name in _HEADERS if len(str(mail.get(name, ""))) > _MAX_HEADER]
 
 
 def _header(name: str, raw: str) -> str:

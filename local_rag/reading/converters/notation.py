@@ -66,16 +66,6 @@ def counted_letters(number: int, alphabet: str = _LATIN) -> str:
     return written
 
 
-def greek(number: int) -> str:
-    """Write a number in small Greek letters."""
-    return counted_letters(number, _GREEK)
-
-
-def cyrillic(number: int) -> str:
-    """Write a number in small Cyrillic letters, as Word does."""
-    return repeated_letters(number, _CYRILLIC)
-
-
 def ordinal(number: int) -> str:
     """Write `1st`, `2nd`, `11th`."""
     teens = _HUNDRED // 10 < number % _HUNDRED <= _LAST_TEEN
@@ -121,23 +111,19 @@ def full_width(number: int) -> str:
     return "".join(chr(0xFF10 + int(one)) if one.isdigit() else one for one in str(number))
 
 
-def _in_capitals(write: Callable[[int], str]) -> Callable[[int], str]:
-    return lambda number: write(number).upper()
-
-
 # By their names in Word, PowerPoint, OpenDocument and HTML.
 _WRITERS: dict[str, Callable[[int], str]] = {
     name: write
     for names, write in (
         ("lowerRoman romanLc lower-roman i", roman),
-        ("upperRoman romanUc upper-roman I", _in_capitals(roman)),
+        ("upperRoman romanUc upper-roman I", lambda number: roman(number).upper()),
         ("lowerLetter alphaLc", repeated_letters),
-        ("upperLetter alphaUc", _in_capitals(repeated_letters)),
+        ("upperLetter alphaUc", lambda number: repeated_letters(number).upper()),
         ("lower-alpha lower-latin a", counted_letters),
-        ("upper-alpha upper-latin A", _in_capitals(counted_letters)),
-        ("lower-greek", greek),
-        ("russianLower", cyrillic),
-        ("russianUpper", _in_capitals(cyrillic)),
+        ("upper-alpha upper-latin A", lambda number: counted_letters(number).upper()),
+        ("lower-greek", lambda number: counted_letters(number, _GREEK)),
+        ("russianLower", lambda number: repeated_letters(number, _CYRILLIC)),
+        ("russianUpper", lambda number: repeated_letters(number, _CYRILLIC).upper()),
         ("decimalZero decimal-leading-zero", "{:02}".format),
         ("ordinal", ordinal),
         ("cardinalText", cardinal_text),

@@ -39,7 +39,9 @@ def show_number(value: float, code: str, *, from_1904: bool = False) -> str:
     if section is None:
         return _plain(value)
     if section.has("date", "elapsed", "half"):
-        return _show_date(value, section, from_1904=from_1904)
+        understood = section.understood and not section.has("percent", "general", "at", "exponent")
+        shown = show_date(value, section.parts, from_1904=from_1904) if understood else ""
+        return shown or show_iso(value, section.parts, from_1904=from_1904) or _plain(value)
     if not section.understood or section.has("at"):
         return _plain(value)
     return _signed(value, section, unsigned=unsigned)
@@ -70,12 +72,6 @@ def _plain(value: float) -> str:
         return short
     plain = f"{Decimal(short):f}"
     return plain if len(plain) <= _LONGEST_PLAIN else str(value).removesuffix(".0")
-
-
-def _show_date(value: float, section: Section, *, from_1904: bool) -> str:
-    understood = section.understood and not section.has("percent", "general", "at", "exponent")
-    shown = show_date(value, section.parts, from_1904=from_1904) if understood else ""
-    return shown or show_iso(value, section.parts, from_1904=from_1904) or _plain(value)
 
 
 def _signed(value: float, section: Section, *, unsigned: bool) -> str:

@@ -269,10 +269,9 @@ def _cells(table: Any) -> list[list[str]]:
     for down, row in enumerate(table.rows):
         for across, cell in enumerate(row.cells):
             if cell.is_merge_origin:
+                covered = slice(across, across + cell.span_width)
                 for line in texts[down : down + cell.span_height]:
-                    line[across : across + cell.span_width] = [texts[down][across]] * len(
-                        line[across : across + cell.span_width]
-                    )
+                    line[covered] = [texts[down][across]] * len(line[covered])
     return texts
 
 

@@ -218,15 +218,10 @@ def _variants(text: str, page: int) -> Iterator[str]:
 
 def _usual_height(pages: Sequence[_Page]) -> float:
     heights: Counter[float] = Counter()
-    for page in _with_fonts(pages):
-        for line in page.lines:
+    for page in pages:
+        for line in page.lines if page.ocr is None else ():  # OCR measures letters, not fonts
             heights[_rounded(line)] += len(line.text)
     return heights.most_common(1)[0][0] if heights else 0.0
-
-
-def _with_fonts(pages: Sequence[_Page]) -> list[_Page]:
-    """Return the pages whose heights are those of fonts: OCR measures only letters."""
-    return [page for page in pages if page.ocr is None]
 
 
 def _rounded(line: Line) -> float:
@@ -237,9 +232,11 @@ def _find_headings(pages: Sequence[_Page], body: float) -> None:
     """Find the lines that are headings by their size, or by being bold among others."""
     candidates = [
         (page, line)
-        for page in _with_fonts(pages)
+        for page in pages
         for line in page.kept()
-        if len(page.lines[line].text) <= _LONGEST_HEADING and any(map(str.isalpha, page.lines[line].text))
+        if page.ocr is None
+        and len(page.lines[line].text) <= _LONGEST_HEADING
+        and any(map(str.isalpha, page.lines[line].text))
     ]
     lines = [line for page in pages for line in page.lines]
     characters = sum(len(line.text) for line in lines)
@@ -362,10 +359,9 @@ def _write(pages: Sequence[_Page]) -> tuple[str, tuple[Table, ...], list[int]]:
 
 def _continues(before: PageTable, table: PageTable, line: int) -> bool:
     """Return whether a table without header at the top of a page has the columns of the one before."""
-    same = len(before.lefts) == len(table.lefts)
     return (
-        same
-        and line <= _EDGE_LINES
+        line <= _EDGE_LINES
+        and len(before.lefts) == len(table.lefts)
         and all(abs(one - other) < _SAME_PLACE for one, other in zip(before.lefts, table.lefts, strict=True))
     )
 
@@ -381,11 +377,8 @@ def _table_text(table: PageTable) -> tuple[str, int]:
 
 def rejoin_words(text: str) -> str:
     """Rejoin the words that PDFium marks as broken at the end of a line: with U+FFFE, or by a soft hyphen."""
-
-    def join(found: re.Match[str]) -> str:
-        return found[1] + ("-" if found[2][:1].isupper() else "")
-
-    return _BROKEN_WORD.sub(join, text).replace("\ufffe", "-")
+    joined = _BROKEN_WORD.sub(lambda found: found[1] + "-" * found[2][:1].isupper(), text)
+    return joined.replace("\ufffe", "-")
 
 
 def _breaks_word(before: str, after: str) -> bool:

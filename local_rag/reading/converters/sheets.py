@@ -112,6 +112,7 @@ def convert_xlsx(data: bytes) -> Converted:
     Formulas without a stored value, and comments, become notes.
     """
     import openpyxl  # type: ignore[import-untyped]
+    from openpyxl.utils.cell import coordinate_to_tuple  # type: ignore[import-untyped]
     from openpyxl.utils.datetime import CALENDAR_MAC_1904  # type: ignore[import-untyped]
 
     workbook = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
@@ -131,7 +132,8 @@ def convert_xlsx(data: bytes) -> Converted:
                 {number: cells for number, row in rows if any(cells := [_shown(cell, from_1904) for cell in row])}
             )
             _spread(sheet, parts.merged)
-            sheet.uncomputed = frozenset(map(_place, parts.formulas))
+            places = map(coordinate_to_tuple, parts.formulas)
+            sheet.uncomputed = frozenset((row, column - 1) for row, column in places)
             title = _cell(worksheet.title)
             text.add_sheet(title, sheet)
             if parts.boxes:
@@ -284,17 +286,23 @@ def _cell(value: object) -> str:
 
 def parts_of_sheet(archive: zipfile.ZipFile, path: str) -> SheetParts:
     """Search the parts of one sheet; `path` is that of the sheet in the archive."""
+    from openpyxl.utils.cell import column_index_from_string
+
     merged: dict[Range, None] = {}
     formulas: dict[str, None] = {}
     for block in _blocks(archive, path):
         for found in _MERGED.finditer(block):
             left, top, right, bottom = (part.decode() for part in found.groups())
-            merged[Range(int(top), _column(left), int(bottom), _column(right))] = None
+            first, last = column_index_from_string(left) - 1, column_index_from_string(right) - 1
+            merged[Range(int(top), first, int(bottom), last)] = None
         for found in _FORMULA.finditer(block):
             formulas[found[1].decode()] = None
         if len(merged) > _MOST or len(formulas) > _MOST:
             break
-    return SheetParts(tuple(merged), tuple(formulas), tuple(_comments(archive, path)), tuple(_boxes(archive, path)))
+    # Comments by cell, without the names of their authors.
+    comments = ((cell, text[:_LONGEST_COMMENT]) for cell, text in _texts(archive, path, "comments", "{*}comment"))
+    boxes = (text for _, text in _texts(archive, path, "drawing", "{*}txBody/{*}p"))
+    return SheetParts(tuple(merged), tuple(formulas), tuple(comments), tuple(boxes))
 
 
 def _blocks(archive: zipfile.ZipFile, path: str) -> Iterator[bytes]:
@@ -305,27 +313,16 @@ def _blocks(archive: zipfile.ZipFile, path: str) -> Iterator[bytes]:
             before = (before + block)[-_OVERLAP:]
 
 
-def _comments(archive: zipfile.ZipFile, path: str) -> Iterator[tuple[str, str]]:
-    """Yield the comments of a sheet by cell, without the names of their authors."""
-    for comment in _elements(archive, path, "comments", "{*}comment"):
-        if text := " ".join("".join(comment.itertext("{*}t")).split())[:_LONGEST_COMMENT]:
-            yield comment.get("ref", ""), text
-
-
-def _boxes(archive: zipfile.ZipFile, path: str) -> Iterator[str]:
-    for paragraph in _elements(archive, path, "drawing", "{*}txBody/{*}p"):
-        if text := " ".join("".join(paragraph.itertext("{*}t")).split()):
-            yield text
-
-
-def _elements(archive: zipfile.ZipFile, path: str, kind: str, name: str) -> Iterator[Any]:
-    """Yield the elements of a name in the parts of a kind that a sheet refers to."""
+def _texts(archive: zipfile.ZipFile, path: str, kind: str, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the texts of elements in the parts of a kind that a sheet refers to, with the cell that each is about."""
     from lxml import etree
 
     with suppress(KeyError, etree.XMLSyntaxError):
         for _, of, part in related_parts(archive, path.lstrip("/")):
             if of == kind and archive.getinfo(part).file_size <= _MOST_COMMENTS_BYTES:
-                yield from islice(parse_xml(archive.read(part)).iterfind(f".//{name}"), _MOST)
+                for element in islice(parse_xml(archive.read(part)).iterfind(f".//{name}"), _MOST):
+                    if text := " ".join("".join(element.itertext("{*}t")).split()):
+                        yield element.get("ref", ""), text
 
 
 def _raised_strings(archive: zipfile.ZipFile) -> Iterator[tuple[int, str]]:
@@ -346,16 +343,3 @@ def _run(run: Any) -> str:
     mark = run.find("{*}rPr/{*}vertAlign")
     place = "" if mark is None else mark.get("val")
     return superscript(text) if place == "superscript" else subscript(text) if place == "subscript" else text
-
-
-def _place(cell: str) -> tuple[int, int]:
-    """Return the row, from 1, and the column, from 0, of a cell by its name."""
-    letters = cell.rstrip("0123456789")
-    return int(cell[len(letters) :]), _column(letters)
-
-
-def _column(letters: str) -> int:
-    number = 0
-    for letter in letters:
-        number = 26 * number + ord(letter) - ord("A") + 1
-    return number - 1
