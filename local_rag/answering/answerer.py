@@ -134,7 +134,7 @@ class Answerer:
             if number and self.form.refusal:
                 # Where the model was sure of an answer that failed its check, its answers to parts are no better.
                 failed = parts[0].outcome != "answered" and self._first(reading.prompts[0])[0] >= _SURE_ANSWER
-                if failed or not _may_lack(parts[0], asked):
+                if failed or (asks_for(asked) is not None and not _lacks(parts[0], asked)):
                     continue
             part = self._part(asking, number, parts)
             # Whether the answer to all of it says what no kind of thing is known for, only another answer can show.
@@ -291,10 +291,6 @@ def _lacks(whole: Part, asked: str) -> bool:
 def _repeats(sentence: str, said: AbstractSet[str]) -> bool:
     words = frozenset(keyword_tokens(sentence))
     return bool(said) and len(words & said) >= _REPEATED * len(words)
-
-
-def _may_lack(whole: Part, asked: str) -> bool:
-    return asks_for(asked) is None or _lacks(whole, asked)
 
 
 def _attributor(question: Question, sources: Sequence[Source], before: Turn | None) -> Attributor:

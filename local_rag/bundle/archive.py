@@ -50,7 +50,9 @@ class Stream:
                 size -= len(block)
                 self.bytes += len(block)
             else:
-                self._next()
+                self._file.close()
+                self.hashes.append(self._digest.hexdigest())
+                self._file, self._digest = None, hashlib.sha256()
         return b"".join(blocks)
 
     def rest(self) -> bool:
@@ -64,11 +66,6 @@ class Stream:
         """Close the current part."""
         if self._file is not None:
             self._file.close()
-
-    def _next(self) -> None:
-        self._file.close()
-        self.hashes.append(self._digest.hexdigest())
-        self._file, self._digest = None, hashlib.sha256()
 
 
 def members(stream: Stream) -> Iterator[Tuple[str, int, Callable[[], Iterator[bytes]]]]:

@@ -172,7 +172,7 @@ def serve(
             tls=tls,
             interfaces=interfaces,
             may_add=may_add,
-            log=_print_line if log_requests else None,
+            log=partial(print, file=sys.stderr, flush=True) if log_requests else None,
             last_seconds=_LAST_SECONDS if has_own_process(click.get_current_context()) else None,
         )
 
@@ -189,10 +189,6 @@ def _network_of(libraries: Sequence[Path]) -> Network | Cluster:
     """Return what a server of these libraries may reach: the hosts that the settings of any of them name."""
     clusters = [allowed for allowed in map(allowed_network, libraries) if isinstance(allowed, Cluster)]
     return Cluster(frozenset().union(*(one.hosts for one in clusters))) if clusters else Network.NONE
-
-
-def _print_line(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _require_no_others(libraries: Sequence[Path], *, beyond: bool) -> None:

@@ -11,7 +11,6 @@ from local_rag.digests.digest_questions import DigestQuestion
 from local_rag.digests.named_documents import NamedDocuments
 from local_rag.digests.statements import DocumentText, Place
 from local_rag.records import Answer, Citation, Passage, Quote
-from local_rag.retrieval.version_families import Version
 from local_rag.store.database import StoredDocument
 from local_rag.text.tokens import keyword_tokens
 
@@ -46,7 +45,7 @@ class _Answering:
             return self._of_pair(*asked.names)
         if asked.kind == "changes of versions":
             family = self._named.family(self._named.called(asked.names[0]))
-            return self._of_versions(family) if family else None
+            return self._compared(family[1].id, family[0].id, is_family=True) if family else None
         if asked.kind == "changes of a subject":
             return self._of_subject(asked.names[0])
         return self._brief(self._briefed(asked))
@@ -96,9 +95,6 @@ class _Answering:
         if before[0].id == after[0].id:
             return None
         return self._compared(before[0].id, after[0].id, is_family=bool(self._named.family([before[0], after[0]])))
-
-    def _of_versions(self, family: Sequence[Version]) -> Answer | None:
-        return self._compared(family[1].id, family[0].id, is_family=True)
 
     def _compared(self, before: int, after: int, *, is_family: bool) -> Answer | None:
         texts = self._open(before), self._open(after)

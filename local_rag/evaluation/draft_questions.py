@@ -169,18 +169,15 @@ def draft(
     head, tail = model.chat_frame(_SYSTEM)
     before = model.tokenize(f"{head}Passage:\n", special=True)
     after = model.tokenize(f"\n\n{_INSTRUCTION}{tail}", special=True)
+    quoted = (f"{heading_path(document.title, chunk.headings)}\n{chunk.text}" for document, chunk in chunks)
     requests = [
-        Request(str(number), before, model.tokenize(_quoted(document, chunk))[:WINDOW_TOKENS] + after, _MAX_TOKENS)
-        for number, (document, chunk) in enumerate(chunks)
+        Request(str(number), before, model.tokenize(text)[:WINDOW_TOKENS] + after, _MAX_TOKENS)
+        for number, text in enumerate(quoted)
     ]
     with generator.adapted(None):
         for done, (key, tokens, _) in enumerate(generator.complete(requests), start=1):
             progress(Progress("draft", done, len(chunks)))
             yield *chunks[int(key)], _first_line(model.detokenize(tokens))
-
-
-def _quoted(document: Document, chunk: Chunk) -> str:
-    return f"{heading_path(document.title, chunk.headings)}\n{chunk.text}"
 
 
 def _first_line(text: str) -> str:

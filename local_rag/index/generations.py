@@ -265,7 +265,8 @@ class Generations:
         by_id = np.argsort(contents.documents)
         ids, versions = contents.documents[by_id], contents.versions[by_id]
         parts, missing = list[SegmentPart](), np.ones(len(ids), dtype=bool)
-        for segment, alive in self._whole_segments() if rebuild else self._live_segments():
+        live = None if rebuild else self.live()
+        for segment, alive in self._whole_segments() if rebuild else live.segments() if live else ():
             positions = np.minimum(np.searchsorted(ids, segment.documents), max(0, len(ids) - 1))
             same = alive & (versions[positions] == segment.versions) if len(ids) else np.zeros_like(alive)
             same &= (ids[positions] == segment.documents) if len(ids) else False
@@ -285,10 +286,6 @@ class Generations:
             parts = merged
             self._switch(contents.documents, parts, manifest)
             self._remove_all_but(before, self.live_name())
-
-    def _live_segments(self) -> list[SegmentPart]:
-        live = self.live()
-        return live.segments() if live else []
 
     def _whole_segments(self) -> list[SegmentPart]:
         """Return the segments of the live generation that are not damaged."""

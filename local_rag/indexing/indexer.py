@@ -284,14 +284,11 @@ class Indexer:
             ids = self._store.put_documents(
                 (file.document, file.chunks, (file.stamp, file.sha256, key)) for file, key in files
             )
-            self._store.put_document_rows(
-                document_rows((key, file.document, file.chunks) for key, file in zip(ids, read, strict=True))
-            )
-            put_relations(self._store, ((key, one.relations) for key, one in zip(ids, read, strict=True)))
-            put_links(self._store, ((key, one.document) for key, one in zip(ids, read, strict=True)))
-            put_version_keys(
-                self._store, ((key, *astuple(version_keys(one.document))) for key, one in zip(ids, read, strict=True))
-            )
+            stored = list(zip(ids, read, strict=True))
+            self._store.put_document_rows(document_rows((key, one.document, one.chunks) for key, one in stored))
+            put_relations(self._store, ((key, one.relations) for key, one in stored))
+            put_links(self._store, ((key, one.document) for key, one in stored))
+            put_version_keys(self._store, ((key, *astuple(version_keys(one.document))) for key, one in stored))
         return ids
 
     def _trimmed(self, file: ReadFile, read: Sequence[ReadFile]) -> ReadFile:

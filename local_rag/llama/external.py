@@ -184,7 +184,8 @@ class ExternalEngine(Stoppable):
             return None
         body = {"max_tokens": 1, "logprobs": True, "top_logprobs": _LOGPROBS}
         try:
-            reply = self._reply(self._body([*prefix, *suffix], **body))
+            lines = self._lines(self._body([*prefix, *suffix], **body))
+            reply = _parse(b"\n".join(lines), self._address)
             content = reply["choices"][0]["logprobs"]["content"][0]["top_logprobs"]
             found = [(str(one["token"]), float(one["logprob"])) for one in content]
         except (ModelError, LookupError, TypeError, ValueError):
@@ -230,9 +231,6 @@ class ExternalEngine(Stoppable):
                 *lines, held = (held + data).split(b"\n")
                 yield from lines
             yield held
-
-    def _reply(self, body: dict[str, Any]) -> dict[str, Any]:
-        return _parse(b"\n".join(self._lines(body)), self._address)
 
     @contextmanager
     def _posted(self, body: dict[str, Any]) -> Iterator[http.client.HTTPResponse]:

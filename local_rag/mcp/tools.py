@@ -52,7 +52,7 @@ async def search(service: Service, asked: shapes.SearchArguments, caller: Caller
         trace = await _patiently(service, service.search(request, caller))
         if trace is None:
             dense, note = "loading", _LOADING
-            await service.aside(lambda: service.record(asked.query, caller))
+            await service.aside(lambda: service.record(caller, question=asked.query))
         else:
             passages = trace.passages
     except ModelError as error:

@@ -4,7 +4,7 @@ import hashlib
 import re
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
@@ -183,25 +183,14 @@ def make_document(
         first = headings[0].title
     else:
         first = _title_of(path)
-    return Document(
-        path=path,
-        title=_cut(converted.title or "") or _cut(first),
-        text=text,
-        kind=kind,
-        language=language,
-        headings=tuple(replace(heading, title=_cut(heading.title)) for heading in headings),
-        tables=tables,
-        pages=converted.pages,
-        is_source=is_source,
-        notes=_limit_notes(converted.notes),
-        ocr=converted.ocr,
-        waiting=converted.waiting,
-        provenance=converted.provenance,
-        grids=converted.grids,
-        names=converted.names,
-        links=converted.links,
-        quoted=converted.quoted,
-    )
+    given = {one.name: getattr(converted, one.name) for one in fields(converted) if one.name != "attachments"}
+    given |= {
+        "title": _cut(converted.title or "") or _cut(first),
+        "headings": tuple(replace(heading, title=_cut(heading.title)) for heading in headings),
+        "tables": tables,
+        "notes": _limit_notes(converted.notes),
+    }
+    return Document(path=path, language=language, is_source=is_source, **given)
 
 
 def _find_headings(path: Path, text: str, kind: DocumentKind, language: str | None) -> tuple[Heading, ...]:

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -87,21 +87,13 @@ class Service:
         """Load the models in the background, unless they are loaded."""
         self.worker.wake()
 
-    def record(self, question: str, caller: Caller) -> None:
-        """Write a question that needs no job into the audit log; the jobs write theirs."""
-        self._audit(self.worker.current_library(), caller, question=question)
-
-    def record_change(self, change: str, paths: Sequence[Path], caller: Caller) -> None:
-        """Write who changes which documents into the audit log if the setting asks for it."""
-        self._audit(self.worker.current_library(), caller, change=change, paths=[str(path) for path in paths])
-
-    def record_person(self, change: str, name: str, caller: Caller) -> None:
-        """Write who adds, changes, invites or removes a person into the audit log if the setting asks for it."""
-        self._audit(self.worker.current_library(), caller, change=change, name=name)
+    def record(self, caller: Caller, **done: object) -> None:
+        """Write a change, or a question that needs no job, into the audit log; the jobs write theirs."""
+        self._audit(self.worker.current_library(), caller, **done)
 
     def mark(self, question: str, mark: Mark | None, caller: Caller, *, chunk_id: int | None = None) -> Marked:
         """Mark the answer to a question, or take the mark back; what becomes of the gate is a line on stderr."""
-        self._audit(self.worker.current_library(), caller, mark=mark, question=question)
+        self.record(caller, mark=mark, question=question)
         marked = self.library_for(caller.person).mark(question, mark, chunk_id=chunk_id)
         if marked.gate:
             print(one_line(f"{self.name}: {marked.gate}"), file=sys.stderr, flush=True)

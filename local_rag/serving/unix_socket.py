@@ -109,15 +109,13 @@ def _line(event: Event[Any], library: Library) -> tuple[str, Any] | None:
         case Written():
             return "token", event
         case Result(value):
-            told = _without_stages(value) if isinstance(value, Trace) else value
+            told = value
+            if isinstance(value, Trace):
+                told = {"passages": value.passages, "question": value.question, "corrections": value.corrections}
             return "done", {"found": told, "reranks": library.reranks, "profile": library.settings.profile}
         case Failure():
             return ("error", event.message) if event.expected else ("other", None)
     return None
-
-
-def _without_stages(trace: Trace) -> dict[str, object]:
-    return {"passages": trace.passages, "question": trace.question, "corrections": trace.corrections}
 
 
 async def _send(writer: asyncio.StreamWriter, event: str, value: object) -> None:

@@ -92,7 +92,8 @@ class AskedQuestions:
     def _insert(self, connection: sqlite3.Connection, answer: Answer, words: str, recipe: str) -> int:
         known = recipe if answer.log_odds is not None or answer.reader_log_odds is not None else ""
         odds = answer.log_odds, answer.reader_log_odds, answer.probability, answer.threshold
-        row = (self._asker.person.id, self._asker.limits, answer.question, words, _now(), answer.outcome, known, *odds)
+        now = datetime.now().isoformat(sep=" ", timespec="seconds")
+        row = (self._asker.person.id, self._asker.limits, answer.question, words, now, answer.outcome, known, *odds)
         identifier = connection.execute(
             "INSERT INTO asked (person, limits, question, words, asked, outcome, recipe, log_odds, reader_log_odds, "
             "probability, threshold) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -259,7 +260,3 @@ def lines_of(passage: Passage) -> str:
     if passage.kind == "chunk" and passage.line is not None:
         return f":{passage.line}-{passage.end_line or passage.line}"
     return ""
-
-
-def _now() -> str:
-    return datetime.now().isoformat(sep=" ", timespec="seconds")

@@ -70,7 +70,8 @@ class QdrantIndexes:
 
         To `rebuild`, or where less than half of it would be kept, write everything to new collections.
         """
-        passages, place = self._require_passages(), self.place()
+        assert self._passages is not None, "publishing needs passages; call over() first"
+        passages, place = self._passages, self.place()
         try:
             live = QdrantIndex(self._client, place) if place else None
         except DamagedLibraryError:
@@ -93,21 +94,12 @@ class QdrantIndexes:
         except NothingThereError:  # another process has deleted what this one reads or writes
             raise claim.lost() from None
 
-    def _require_passages(self) -> PassageStore:
-        assert self._passages is not None, "publishing needs passages; call over() first"
-        return self._passages
-
     def _require_own(self, live: QdrantIndex) -> None:
         if self._passages is not None and live.library_id() != self._passages.library_id():
             raise ClusterError(
                 f"{self._setting} holds another library; choose another name in `search_engine.address`, or replace "
                 "it with `local-rag cluster copy --replace`."
             )
-
-    def _collections(self) -> list[str]:
-        names = (one.name for one in self._client.insist("get_collections").collections)
-        own = re.compile(rf"{re.escape(self._name)}_[0-9a-f]{{8}}(_facts)?")
-        return [name for name in names if own.fullmatch(name)]
 
     def _create(self, claim: Claim, place: Place, dimension: int) -> None:
         models = claim.models
@@ -201,9 +193,10 @@ class QdrantIndexes:
     def _remove_all_but(self, client: Client | Claim, kept: Place | None) -> None:
         """Delete other collections, and in those of this generation what does not belong to it."""
         names = {kept.collection, kept.facts} if kept else set()
-        for name in self._collections():
-            if name not in names:
-                client.insist("delete_collection", name)
+        own = re.compile(rf"{re.escape(self._name)}_[0-9a-f]{{8}}(_facts)?")
+        for one in self._client.insist("get_collections").collections:
+            if own.fullmatch(one.name) and one.name not in names:
+                client.insist("delete_collection", one.name)
         if kept is None:
             return
         models = client.models

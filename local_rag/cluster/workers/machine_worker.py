@@ -125,9 +125,6 @@ def share_of(processors: Iterable[int], number: int, workers: int) -> set[int]:
     return set(some[first : max(last, first + 1)])
 
 
-def _ignore(_remark: str) -> None: ...
-
-
 class Worker:
     """Run tasks of one kind, one at a time; the model is loaded for the first and kept."""
 
@@ -155,7 +152,7 @@ class Worker:
             # One worker at a time tunes the model to the machine; the others reuse the result.
             with FileLock(state_folder() / "writer.lock"):
                 self._writer = self._open.enter_context(
-                    open_writer(model, fitting.expected, _ignore, fitting.open_engine)
+                    open_writer(model, fitting.expected, lambda _remark: None, fitting.open_engine)
                 )
         self._writer.counts = Counts()
         for key, text in write_contexts(jobs.values(), self._writer):

@@ -97,7 +97,8 @@ class RayWorkers:
                     self.given_up |= dict.fromkeys(done.keys, done.reason)
                     yield from (WrittenContext(key, "") for key in done.keys)
                 elif isinstance(done.value, Counts):
-                    self._count(done.value)
+                    for name in ("prompt", "prefix", "suffix", "generated"):
+                        setattr(self.counts, name, getattr(self.counts, name) + getattr(done.value, name))
                 else:
                     yield WrittenContext(done.keys[0], done.value)
 
@@ -122,10 +123,6 @@ class RayWorkers:
             raise ClusterError(f"No machine of the cluster can embed ({self.given_up[without[0]]}).")
         if without:
             yield without, np.zeros((len(without), dimension), dtype=np.float32)
-
-    def _count(self, counts: Counts) -> None:
-        for name in ("prompt", "prefix", "suffix", "generated"):
-            setattr(self.counts, name, getattr(self.counts, name) + getattr(counts, name))
 
     @contextmanager
     def _driving(

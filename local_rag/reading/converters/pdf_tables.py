@@ -123,7 +123,8 @@ def _table(lines: Sequence[Line], first: int, last: int) -> PageTable | None:
     if rows_of_width < _FEWEST_FULL_ROWS or columns is None:
         return None
     rows = [_row(line, columns) for line in block]
-    if _is_prose(rows, width):
+    usual = [sorted(len(row[column]) for row in rows)[len(rows) // 2] for column in range(width)]
+    if sum(length > _LONG_CELL for length in usual) > 1:
         return None
     # A name may take several lines: a line of the header that leaves columns blank continues in the next one.
     spanned = {number for number, row in enumerate(rows) if not all(row) and not any(map(is_number, row))}
@@ -154,8 +155,3 @@ def _row(line: Line, columns: Sequence[tuple[float, float]]) -> list[str]:
         for number in over:
             row[number] = f"{row[number]} {cell.text}".strip()
     return row
-
-
-def _is_prose(rows: Sequence[Sequence[str]], width: int) -> bool:
-    lengths = [sorted(len(row[column]) for row in rows)[len(rows) // 2] for column in range(width)]
-    return sum(length > _LONG_CELL for length in lengths) > 1

@@ -94,7 +94,7 @@ async def _added(
 ) -> Response:
     """Have what was added indexed, and say what was not."""
     if added:
-        await request.aside(lambda: request.service.record_change("add", added, request.caller))
+        await request.aside(lambda: request.service.record(request.caller, change="add", paths=list(map(str, added))))
         request.site.changes.submit("index", index, request.person.id)
     if request.wants_json:
         reasons = [{"name": name, "reason": reason} for name, reason in refused]
@@ -139,7 +139,7 @@ async def remove(request: PageRequest) -> Response:
         changed = bool(fields.get("all")) and str(fields["all"]) != str(len(paths))
         if changed or not fields.get("confirmed"):
             return request.page("remove.html", paths=paths, chosen=_again(fields, chosen, len(paths)), changed=changed)
-        request.service.record_change(do, list(map(Path, paths)), request.caller)
+        request.service.record(request.caller, change=do, paths=paths)
         if do == "erase":
             request.service.library.order_erasing(paths)
             request.site.changes.submit("erase")

@@ -129,7 +129,7 @@ async def save(request: PageRequest) -> Response:
         found = request.service.library.people
         if not draft.id:
             person = found.add(draft.name, draft.role, draft.limits)
-            request.service.record_person("add person", person.name, request.caller)
+            request.service.record(request.caller, change="add person", name=person.name)
             return _link(request, person)
         before = found.of(draft.id)
         _not_oneself(request, before)
@@ -137,7 +137,7 @@ async def save(request: PageRequest) -> Response:
         found.change(before, draft.name, draft.role, limits)
         if limits != found.given_limits(before):  # conversations may quote what is now outside
             request.service.library.forget_questions(before.id)
-        request.service.record_person("change person", draft.name, request.caller)
+        request.service.record(request.caller, change="change person", name=draft.name)
         return request.done("/people")
 
     return await request.aside(keep)
@@ -147,7 +147,7 @@ def link(request: PageRequest) -> Response:
     """Make a new link for a person; one that was not used counts no more."""
     _require(request)
     person = request.service.library.people.of(str(request.path_params["person"]))
-    request.service.record_person("invite person", person.name, request.caller)
+    request.service.record(request.caller, change="invite person", name=person.name)
     return _link(request, person)
 
 
@@ -164,7 +164,7 @@ async def remove(request: PageRequest) -> Response:
             return request.page("people_remove.html", removed=person)
         library.people.remove(person)
         library.forget_questions(person.id)
-        request.service.record_person("remove person", person.name, request.caller)
+        request.service.record(request.caller, change="remove person", name=person.name)
         return request.done("/people")
 
     return await request.aside(carry_out)

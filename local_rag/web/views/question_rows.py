@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from markupsafe import Markup
 
 from local_rag.answering.remarks import place_of, remarks
 from local_rag.asking import KeptCorrection
+from local_rag.catalogue.contents import Location
 from local_rag.display import found_headline
-from local_rag.records import Answer
+from local_rag.records import Answer, Passage
 from local_rag.view import View
 from local_rag.web.views.answer_html import show_answer
 from local_rag.web.views.document_html import show_quote
@@ -90,25 +91,25 @@ def view_rows(
     ]
     fitting = [one for one in every if outcome not in OUTCOMES or one[2] == outcome]
     ordered = sorted(fitting, key=_ORDERS.get(order, _ORDERS["number"]), reverse=down)
-    shown = [
-        _view_row(number, answer, what, corrections.get(answer.question))
-        for number, answer, what in ordered[start : start + ROWS]
-    ]
+    shown = [(*one, _quoted(one[1])) for one in ordered[start : start + ROWS]]
+    located = iter(library.locate([quotation[0] for *_, quoted in shown for quotation in quoted]))
+    rows = tuple(
+        _view_row(
+            number,
+            answer,
+            what,
+            corrections.get(answer.question),
+            tuple(_view_quotation(*one, location) for one, location in zip(quoted, located, strict=False)),
+        )
+        for number, answer, what, quoted in shown
+    )
     counts = Counter(what for _, _, what in every)
-    linked = _link(shown, {answer.question: answer for _, answer, _ in ordered}, library)
-    return AnswerTable(linked, len(fitting), {one: counts[one] for one in OUTCOMES}, start)
+    return AnswerTable(rows, len(fitting), {one: counts[one] for one in OUTCOMES}, start)
 
 
-def _view_row(number: int, answer: Answer, outcome: RowOutcome, correction: KeptCorrection | None) -> AnswerRow:
-    cited = {one.number: one.passage for one in answer.citations}
-    quotes = [
-        QuotedText(show_quote(cited[one.citation], one.text, one.start), place_of(cited[one.citation], start=one.start),
-                   one.citation)
-        for one in answer.quotes
-    ]  # fmt: skip
-    if answer.found:
-        places = answer.found.places[:_MOST_LISTED]
-        quotes = [QuotedText(show_quote(one.passage, one.passage.text, 0), place_of(one.passage), 0) for one in places]
+def _view_row(
+    number: int, answer: Answer, outcome: RowOutcome, correction: KeptCorrection | None, quotes: tuple[QuotedText, ...]
+) -> AnswerRow:
     said = found_headline(answer.found) if answer.found else answer.text
     sources = [one.citation for one in answer.quotes] if answer.answered and not answer.found else ()
     return AnswerRow(
@@ -119,30 +120,21 @@ def _view_row(number: int, answer: Answer, outcome: RowOutcome, correction: Kept
         if answer.answered
         else Markup("<p>{}</p>").format(Markup("<br>").join(said.splitlines())),
         plain=said,
-        quotes=tuple(quotes),
+        quotes=quotes,
         remarks=tuple(remarks(answer)),
         probability=answer.probability,
         correction=correction,
     )
 
 
-def _link(rows: Sequence[AnswerRow], answers: Mapping[str, Answer], library: View) -> tuple[AnswerRow, ...]:
-    """Add to quotations the address that leads to their words."""
-    spans = [_spans(answers[row.question]) for row in rows]
-    located = iter(library.locate([passage for some in spans for passage, _ in some]))
-    linked = []
-    for row, some in zip(rows, spans, strict=True):
-        quotes = []
-        for quote, (passage, words), place in zip(row.quotes, some, located, strict=False):
-            address = address_of(place.document, passage, words) if place.document is not None else ""
-            quotes.append(replace(quote, address=address))
-        linked.append(replace(row, quotes=tuple(quotes)))
-    return tuple(linked)
-
-
-def _spans(answer: Answer) -> list[tuple[Any, tuple[int, int]]]:
-    """Return the passage of each quotation with the words that are quoted."""
+def _quoted(answer: Answer) -> list[tuple[Passage, str, tuple[int, int], int]]:
+    """Return each quotation: its passage, text, span in that and number; the first places of a list have no number."""
     if answer.found:
-        return [(one.passage, (0, 0)) for one in answer.found.places[:_MOST_LISTED]]
+        return [(one.passage, one.passage.text, (0, 0), 0) for one in answer.found.places[:_MOST_LISTED]]
     cited = {one.number: one.passage for one in answer.citations}
-    return [(cited[one.citation], (one.start, one.end)) for one in answer.quotes]
+    return [(cited[one.citation], one.text, (one.start, one.end), one.citation) for one in answer.quotes]
+
+
+def _view_quotation(passage: Passage, text: str, words: tuple[int, int], number: int, location: Location) -> QuotedText:
+    address = address_of(location.document, passage, words) if location.document is not None else ""
+    return QuotedText(show_quote(passage, text, words[0]), place_of(passage, start=words[0]), number, address)
