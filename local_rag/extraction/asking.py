@@ -5,9 +5,11 @@ that says the answer. Where the two do not agree, or the place is not the one th
 is asked once more by itself, of the few sentences that fit it best, as `ask` does.
 """
 
+import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from local_rag.answering.prompt import closing_prompt, opening_prompt, quote, sources_prompt
 from local_rag.answering.selection import ranked_units, select_sources
@@ -59,6 +61,16 @@ Search = Callable[[str], Sequence[Passage]]
 """Finds the passages of one document that fit a question best."""
 
 
+class Memory(Protocol):
+    """Keeps what a model said from the moment it said it, until the cells that come of it are stored."""
+
+    def get(self, key: str) -> str | None:
+        """Return what was kept under a key."""
+
+    def put(self, key: str, said: str) -> None:
+        """Keep what was said."""
+
+
 def asked_key(column: Column, models: Sequence[str], title: str, split: str) -> str:
     """Return the key of all that a cell depends on beside the content of its document."""
     return key_of("cell", VERSION, column.key, *models, title, split)
@@ -72,28 +84,29 @@ class DocumentAsker:
         self._refusal = generator.model.tokenize(form.refusal)[0] if form.refusal else None
 
     def ask(
-        self, document: ReadDocument, columns: Sequence[Column], search: Search
+        self, document: ReadDocument, columns: Sequence[Column], search: Search, memory: Memory
     ) -> Iterator[list[tuple[Column, Cell]]]:
-        """Yield the cells of the columns, those of one shared reading together."""
+        """Yield the cells of the columns, those of one shared reading together.
+
+        What `memory` has is not asked again.
+        """
         if not document.passages:
             yield [(column, NOT_STATED) for column in columns]
             return
         for group, passages in self._readings(document, columns, search):
             prefix = self._prefix(document.title, passages)
-            first = self._answers(
+            asked = [
                 Request(str(number), prefix, self._question(column), _room(column), refusal=self._refusal)
                 for number, column in enumerate(group)
-            )
+            ]
+            first = self._answers(asked, memory)
             readings = {number: self._read(column, passages, document.text) for number, column in enumerate(group)}
             found = {number: _about(readings[number], one) for number, one in first.items()}
             doubtful = [
                 number for number, one in first.items() if self._is_doubtful(one, found[number], readings[number])
             ]
-            second = self._answers(
-                request
-                for number in doubtful
-                if (request := self._own_request(number, group[number], document, passages))
-            )
+            again = [self._own_request(number, group[number], document, passages) for number in doubtful]
+            second = self._answers([request for request in again if request], memory)
             decisions = [
                 _decide(readings[number], first[number], found[number], second.get(number))
                 for number in range(len(group))
@@ -145,18 +158,22 @@ class DocumentAsker:
         trained = self._form.refusal and self._form.request.startswith(_BEGINNING)
         return f"{wish}{self._form.request.removeprefix(_BEGINNING) if trained else _OR_REFUSE}"
 
-    def _answers(self, requests: Iterable[Request]) -> dict[int, _Answer]:
-        """Return what the model says to each request, by its number."""
+    def _answers(self, requests: Sequence[Request], memory: Memory) -> dict[int, _Answer]:
+        """Return what the model says to each request, by its number; what it says is kept at once."""
         model, found = self._generator.model, dict[int, _Answer]()
         tokens, odds = dict[str, list[int]](), dict[str, float]()
-        for event in self._generator.stream(requests):
+        keys = {one.key: key_of(list(one.prefix), list(one.suffix), one.max_tokens) for one in requests}
+        kept = {one.key: said for one in requests if (said := memory.get(keys[one.key])) is not None}
+        found |= {int(key): _Answer(*json.loads(said)) for key, said in kept.items()}
+        for event in self._generator.stream(one for one in requests if one.key not in kept):
             if event.token is not None:
                 tokens.setdefault(event.key, []).append(event.token)
                 odds.setdefault(event.key, event.odds)
                 continue
             text = model.detokenize(tokens.get(event.key, [])).strip()
             refuses = text.startswith((self._form.refusal or _REFUSAL).rstrip("."))
-            found[int(event.key)] = _Answer("" if refuses else text, odds.get(event.key, math.nan))
+            answer = found[int(event.key)] = _Answer("" if refuses else text, odds.get(event.key, math.nan))
+            memory.put(keys[event.key], json.dumps([answer.text, answer.odds], ensure_ascii=False))
         return found
 
     def _read(self, column: Column, passages: Sequence[Passage], text: str) -> DocumentReading:

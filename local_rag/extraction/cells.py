@@ -15,9 +15,9 @@ class Cell:
     """A cell of a table.
 
     `value` is in the normal form of the column's type, `text` as it is shown. `quotation` is what the document says
-    about it, `start` and `end` its place in the document's text. What is `unsure` has a `note` that says why: its
-    quotation does not fit the type, or the document also says something else. `probability` is that of the value, None
-    where it is not known. `by` is a person for a value that was corrected.
+    about it, `start` and `end` its place in the document's text, `heading` the nearest heading above it. What is
+    `unsure` has a `note` that says why: its quotation does not fit the type, or the document also says something else.
+    `probability` is that of the value, None where it is not known. `by` is a person for a value that was corrected.
     """
 
     state: State
@@ -31,6 +31,7 @@ class Cell:
     probability: float | None = None
     note: str = ""
     by: Author = "model"
+    heading: str = ""
 
     @property
     def is_filled(self) -> bool:

@@ -254,8 +254,14 @@ class DocumentReading:
             None if passage.line is None else passage.line + passage.text.count("\n", 0, unit.start),
             probability,
             "; ".join(notes),
+            heading=_heading_above(unit, passage),
         )
         return cell if found.value else replace(cell, value=None)
+
+
+def _heading_above(unit: Unit, passage: Passage) -> str:
+    """Return the nearest heading above a unit."""
+    return (unit.heading or (passage.headings[-1] if passage.headings else ""))[:_LONGEST]
 
 
 _NAMES = {

@@ -115,12 +115,14 @@ class Extraction:
             passages = [found_passage(chunk, 0.0, (), "none") for chunk in store.chunks(document_id)]
             read = ReadDocument(document.title, store.document_text(document_id), passages)
         with self.open_asker(document.path) as (asker, search):
-            for group in asker.ask(read, columns, search):
+            memory = _Said(self, document.sha256)
+            for group in asker.ask(read, columns, search, memory):
                 cells = {
                     self._key(column, document): json.dumps(asdict(cell), ensure_ascii=False) for column, cell in group
                 }
                 with closing(Store(self.folder, write=True)) as store:
-                    put_cells(store, document.sha256, cells)
+                    put_cells(store, document.sha256, cells, instead_of=memory.keys)
+                memory.keys.clear()
                 yield len(cells)
 
     def correct(self, document_id: int, column: Column, cell: Cell | None) -> None:
@@ -147,6 +149,30 @@ class Extraction:
 
     def _key(self, column: Column, document: StoredDocument) -> str:
         return asked_key(column, self.models, document.title, document.split_key)
+
+
+class _Said:
+    """What the models said about a document's content, kept beside its cells until these are stored.
+
+    `keys` are those of what was kept or found here.
+    """
+
+    def __init__(self, extraction: Extraction, content: str) -> None:
+        self._extraction, self._content = extraction, content
+        self.keys: list[str] = []
+
+    def get(self, key: str) -> str | None:
+        said = self._key(key)
+        with self._extraction.reading() as store:
+            return stored_cells(store, self._content, [said]).get(said)
+
+    def put(self, key: str, said: str) -> None:
+        with closing(Store(self._extraction.folder, write=True)) as store:
+            put_cells(store, self._content, {self._key(key): said})
+
+    def _key(self, key: str) -> str:
+        self.keys.append(said := key_of("said", *self._extraction.models, key))
+        return said
 
 
 def _corrected(column: Column) -> str:

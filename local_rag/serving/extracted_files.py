@@ -19,7 +19,19 @@ from local_rag.serving.answer_files import csv_line, write_cell, write_row
 _WIDTH, _WIDE, _MOST_LINKED = 22, 60, 60_000  # a workbook holds some 65,000 links
 _LARGEST = 10**15  # whole numbers above it lose digits in a spreadsheet
 _NAMES = ("document", "title", "newest version")
-_DETAILS = ("document", "column", "state", "value", "quotation", "page", "line", "probability", "remark", "by")
+_DETAILS = (
+    "document",
+    "column",
+    "state",
+    "value",
+    "quotation",
+    "page",
+    "line",
+    "heading",
+    "probability",
+    "remark",
+    "by",
+)
 
 
 def require_form(path: Path) -> None:
@@ -69,6 +81,7 @@ def cell_as_dict(cell: Cell) -> dict[str, Any]:
         "quotation": cell.quotation,
         "page": cell.page,
         "line": cell.line,
+        "heading": cell.heading or None,
         "probability": None if cell.probability is None else round(cell.probability, 3),
         "remark": cell.note or None,
         "by": cell.by,
@@ -98,7 +111,9 @@ def place_of(cell: Cell, path: str) -> str:
     """Return where the quotation of a cell stands."""
     if cell.page is not None:
         return f"{path} page {cell.page}"
-    return path if cell.line is None else f"{path}:{cell.line}"
+    if cell.line is not None:
+        return f"{path}:{cell.line}"
+    return f"{path}, {one_line(cell.heading)}" if cell.heading else path
 
 
 def _xlsx(table: Table, name: Name) -> bytes:
@@ -123,7 +138,8 @@ def _xlsx(table: Table, name: Name) -> bytes:
             if not cell.is_filled:
                 continue
             likely = None if cell.probability is None else round(cell.probability, 3)
-            place = [printable(cell.quotation), cell.page, cell.line, likely, printable(cell.note), cell.by]
+            place = [printable(cell.quotation), cell.page, cell.line, printable(cell.heading)]
+            place += [likely, printable(cell.note), cell.by]
             detail += 1
             write_row(details, detail, [path, column.name, cell.state, cell_text(cell), *place])
             if detail <= _MOST_LINKED:
@@ -135,7 +151,7 @@ def _xlsx(table: Table, name: Name) -> bytes:
     details.freeze_panes = "A2"
     for at in range(1, sheet.max_column + 1):
         sheet.column_dimensions[get_column_letter(at)].width = _WIDTH
-    for at, width in enumerate([_WIDTH, _WIDTH, 12, _WIDTH, _WIDE, 8, 8, 12, 40, 10], start=1):
+    for at, width in enumerate([_WIDTH, _WIDTH, 12, _WIDTH, _WIDE, 8, 8, _WIDTH, 12, 40, 10], start=1):
         details.column_dimensions[get_column_letter(at)].width = width
     sheet.auto_filter.ref, details.auto_filter.ref = sheet.dimensions, details.dimensions
     content = io.BytesIO()

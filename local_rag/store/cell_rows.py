@@ -19,14 +19,19 @@ def stored_cells(store: Store, content: str, keys: Iterable[str]) -> dict[str, s
     return dict(store.connection.execute(query, (content, json.dumps(list(keys)))))
 
 
-def put_cells(store: Store, content: str, cells: Mapping[str, str]) -> None:
-    """Store cells of a document's content, each under its key, unless no document has this content any more."""
+def put_cells(store: Store, content: str, cells: Mapping[str, str], instead_of: Iterable[str] = ()) -> None:
+    """Store cells of a document's content, each under its key, unless no document has this content any more.
+
+    They take the place of what is stored under other keys.
+    """
     with store.transaction():
         store.connection.executemany(
             "INSERT OR REPLACE INTO cells SELECT ?1, ?2, ?3, ?4 "
             "WHERE EXISTS (SELECT 1 FROM documents WHERE sha256 = ?1)",
             [(content, key, cell, crc32(cell)) for key, cell in cells.items()],
         )
+        gone = [(content, key) for key in instead_of]
+        store.connection.executemany("DELETE FROM cells WHERE sha256 = ? AND asked = ?", gone)
 
 
 def drop_cell(store: Store, content: str, key: str) -> None:

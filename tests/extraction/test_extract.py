@@ -103,6 +103,24 @@ def test_each_document_is_asked_and_each_cell_stands_in_its_quotation(library: L
     assert (contradicted.state, contradicted.note) == ("unsure", "the document also says 90 days")
 
 
+def test_a_place_in_a_word_file_is_its_heading(library: Library, tmp_path: Path) -> None:
+    import docx
+
+    document = docx.Document()
+    document.add_heading("Agreement", 0)
+    document.add_heading("Term", 1)
+    document.add_heading("Ending it", 2)
+    document.add_paragraph("The notice period is 45 days.")
+    document.save(str(tmp_path / "docs" / "c.docx"))
+    library.index()
+    table = library.extract(COLUMNS[1:2], filters={"within": [str(tmp_path / "docs" / "c.docx")]})
+    [cell] = filter(None, table.rows[0].cells)
+    assert (cell.page, cell.line, cell.heading) == (None, None, "Ending it")
+    write_table(tmp_path / "out.csv", table)
+    [_, line] = csv.reader(io.StringIO((tmp_path / "out.csv").read_text(encoding="utf-8-sig")))
+    assert line[-1].endswith("c.docx, Ending it")
+
+
 def test_what_is_stored_is_not_asked_again_and_a_new_column_alone_is(
     library: Library, generator: FakeGenerator
 ) -> None:
