@@ -139,9 +139,9 @@ def _xlsx(table: Table, name: Name) -> bytes:
                 continue
             likely = None if cell.probability is None else round(cell.probability, 3)
             place = [printable(cell.quotation), cell.page, cell.line, printable(cell.heading)]
-            place += [likely, printable(cell.note), cell.by]
+            remarks = [likely, printable(cell.note), cell.by]
             detail += 1
-            write_row(details, detail, [path, column.name, cell.state, cell_text(cell), *place])
+            write_row(details, detail, [path, column.name, cell.state, cell_text(cell), *place, *remarks])
             if detail <= _MOST_LINKED:
                 sheet.cell(number, at).hyperlink = f"#Quotations!E{detail}"
                 details.cell(detail, 2).hyperlink = f"#Table!{get_column_letter(at)}{number}"

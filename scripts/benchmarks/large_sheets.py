@@ -101,7 +101,7 @@ def write(path: Path, rows: Rows) -> None:
         with path.open("w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows(rows)
         return
-    from openpyxl import Workbook
+    from openpyxl import Workbook  # type: ignore[import-untyped]
 
     book = Workbook(write_only=True)
     sheet = book.create_sheet("Data")
