@@ -15,7 +15,15 @@ from local_rag.asking import Filters
 from local_rag.index.protocol import Allowed, Index
 from local_rag.records import Found, FoundPlace, Passage, Progress, StoredChunk, found_passage
 from local_rag.retrieval.counting_questions import FindQuestion, Phrase
-from local_rag.retrieval.occurrences import best_line, has_inflections, line_span, occurrences, pattern_of, tokens_of
+from local_rag.retrieval.occurrences import (
+    best_line,
+    foreign_forms,
+    has_inflections,
+    line_span,
+    occurrences,
+    patterns_in,
+    tokens_of,
+)
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Searcher
 from local_rag.retrieval.version_families import Versions
@@ -28,6 +36,7 @@ _ROUND = 32  # passages that are read between two reports of progress
 _NEAR = 0.2  # the least cosine of a passage that is read: no passage about a subject had less
 _CLOSEST = 2  # sentences that count
 _OF_BEST = 0.6  # the least share of the best passage's closeness: in documents of one field, all are close to a subject
+_FORMS = 8  # inflected words that are named
 _BEGINNING = 160  # characters of a document that are shown if it lacks what was looked for
 
 
@@ -60,17 +69,17 @@ def find_words(
     `stop` is called before each document; once it returns true, what was found until then is the result.
     """
     store, allowed = scope.store, scope.allowed()
-    patterns = [pattern_of(phrase) for phrase in asked.phrases]
     holders = [_holders(phrase, scope, allowed) for phrase in asked.phrases]
     known = [one if one is not None else scope.ids for one in holders]
     chosen = (set.intersection if asked.every else set.union)(*known) | store.documents_with_cut_words()
-    places, total, notes = list[FoundPlace](), 0, scope.notes
+    places, total, notes, forms = list[FoundPlace](), 0, scope.notes, dict[str, None]()
     for number, document in enumerate(scope.documents):
         if stop():
             notes = (*notes, f"Only the first {number:,} of {len(scope.documents):,} documents were read.")
             break
         text = store.document_text(document.id) if document.id in chosen else ""
-        of_each = [occurrences(text, [pattern]) for pattern in patterns] if text else []
+        patterns = patterns_in(text, asked.phrases) if text else []
+        of_each = [occurrences(text, [pattern]) for pattern in patterns]
         has = bool(of_each) and (all(of_each) if asked.every else any(of_each))
         if asked.negated:
             if not has and (place := _beginning(store, document)):
@@ -80,11 +89,13 @@ def find_words(
             continue
         found = occurrences(text, patterns) if len(patterns) > 1 else of_each[0]
         total += len(found)
+        forms |= dict.fromkeys(foreign_forms(text, found, asked.phrases))
         by_line = [[*line] for _, line in groupby(found, attrgetter("line"))]
         for group in [found] if asked.kind != "list" or asked.by_document else by_line:
             first = best_line(group)
             if place := _place(store, document.id, text, line_span(text, first.start, first.end), len(group)):
                 places.append(place)
+    counted = (f"Counted as inflected: {', '.join([*forms][:_FORMS])}.",) if forms else ()
     return Found(
         question.text,
         asked.kind,
@@ -93,7 +104,7 @@ def find_words(
         tuple(places),
         complete=not notes,
         by_document=asked.by_document or asked.negated,
-        notes=(*asked.notes, *notes),
+        notes=(*asked.notes, *notes, *counted),
     )
 
 

@@ -4,12 +4,22 @@ import functools
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from types import MappingProxyType
 
 from local_rag.retrieval.counting_questions import Phrase
-from local_rag.text.tokens import english_stem, keyword_tokens, tokens_of_holders
-from local_rag.text.words import boundaries, caseless, is_hangul, parts_of_line, plain
+from local_rag.text.languages import language_of
+from local_rag.text.tokens import (
+    english_stem,
+    has_stemmer,
+    keyword_tokens,
+    stem_in,
+    stems_in_other_languages,
+    tokens_of_holders,
+)
+from local_rag.text.words import boundaries, caseless, is_hangul, parts_of_line, plain, words_of
 
 # Plurals that no rule forms; -ves, -ices and the like are such too, because their stems differ.
 _IRREGULAR = (
@@ -87,8 +97,44 @@ def _forms(base: str) -> Iterator[str]:
         yield from (f"{base}ed", f"{base}ing", f"{base}{base[-1]}ed", f"{base}{base[-1]}ing")
 
 
-def pattern_of(phrase: Phrase) -> re.Pattern[str]:
-    """Return a pattern that matches a phrase in a text as `occurrences` prepares it."""
+def patterns_in(text: str, phrases: Sequence[Phrase]) -> list[re.Pattern[str]]:
+    """Return a pattern for each phrase, with the forms that its words have in a text that is not in English."""
+    language = language_of(text)
+    forms = _forms_in(text, phrases, language) if has_stemmer(language) else {}
+    return [pattern_of(phrase, forms) for phrase in phrases]
+
+
+def _forms_in(text: str, phrases: Sequence[Phrase], language: str) -> dict[str, set[str]]:
+    """Return the words of a text that have the stem of a word of a phrase, by this word."""
+    forms: dict[str, set[str]] = {core: set() for phrase in phrases for core in _inflected_words(phrase)}
+    wanted = {stem_in(core, language): of_core for core, of_core in forms.items()}
+    for word in _words_in(text) if wanted else ():
+        if (of_core := wanted.get(stem_in(word, language))) is not None:
+            of_core.add(word)
+    return forms
+
+
+def foreign_forms(text: str, found: Sequence[Occurrence], phrases: Sequence[Phrase]) -> list[str]:
+    """Return what was found in a text that is not in English, without case, where it is not what was looked for.
+
+    Stemmers of other languages also join some derived words, so a reader must see what was counted.
+    """
+    if not has_stemmer(language_of(text)):
+        return []
+    asked = {_prepared(phrase.text) for phrase in phrases}
+    return [form for one in found if (form := _prepared(text[one.start : one.end])) not in asked]
+
+
+@functools.lru_cache(maxsize=1)
+def _words_in(text: str) -> frozenset[str]:
+    return frozenset(piece for word in words_of(_searched(text)) for piece in word.split("'"))
+
+
+def pattern_of(phrase: Phrase, forms: Mapping[str, Collection[str]] = MappingProxyType({})) -> re.Pattern[str]:
+    """Return a pattern that matches a phrase in a text as `occurrences` prepares it.
+
+    Words in Latin letters count in all their English forms, and each in those that `forms` names.
+    """
     words = _prepared(phrase.text).split()
     if phrase.exact:
         first, last, body = words[0][0], words[-1][-1], _BETWEEN_EXACT.join(map(_exactly, words))
@@ -97,9 +143,9 @@ def pattern_of(phrase: Phrase) -> re.Pattern[str]:
     cores = [(core, ends) for core, ends in cores if any(map(str.isalnum, core))]
     if not cores:
         return pattern_of(Phrase(phrase.text, exact=True))
-    body = _word_pattern(cores[-1][0])
+    body = _word_pattern(cores[-1][0], forms)
     for core, ends in reversed(cores[:-1]):
-        body = _word_pattern(core) + (_BETWEEN_SENTENCES if ends else _BETWEEN) + body
+        body = _word_pattern(core, forms) + (_BETWEEN_SENTENCES if ends else _BETWEEN) + body
     return _bounded(cores[0][0][0], cores[-1][0][-1], body)
 
 
@@ -129,22 +175,33 @@ def _literal(word: str) -> str:
     return re.escape(word)
 
 
-def _word_pattern(word: str) -> str:
+def _word_pattern(word: str, forms: Mapping[str, Collection[str]]) -> str:
     """Match a word: its forms if it has only letters, otherwise as it is written."""
     if word.endswith("'s") and _LETTERS.match(word[:-2]):
-        return _word_pattern(word[:-2]) + "'s"
+        return _word_pattern(word[:-2], forms) + "'s"
     if not _is_inflected(word):
         return _literal(word) + ("\\w*" if is_hangul(word) else "")  # particles
-    return f"(?:{'|'.join(map(re.escape, sorted(inflections(word), key=lambda form: (-len(form), form))))})"
+    all_forms = inflections(word).union(forms.get(word, ())) if _is_latin(word) else {word, *forms.get(word, ())}
+    return f"(?:{'|'.join(map(re.escape, sorted(all_forms, key=lambda form: (-len(form), form))))})"
+
+
+def _is_latin(word: str) -> bool:
+    return word[:1] <= _LAST_LATIN
 
 
 def _is_inflected(word: str) -> bool:
-    return word[:1] <= _LAST_LATIN and bool(_LETTERS.match(word))
+    return bool(_LETTERS.match(word)) and (_is_latin(word) or has_stemmer(language_of(word)))
+
+
+def _inflected_words(phrase: Phrase) -> list[str]:
+    """Return the words of a phrase whose other forms count too, without case: none if they are quoted."""
+    cores = [_core(word).removesuffix("'s") for word in _prepared(phrase.text).split()]
+    return [core for core in cores if not phrase.exact and _is_inflected(core)]
 
 
 def has_inflections(phrase: Phrase) -> bool:
-    """Return whether other forms of a word of a phrase count too: of words in Latin letters, unless they are quoted."""
-    return not phrase.exact and any(_is_inflected(_core(word)) for word in _prepared(phrase.text).split())
+    """Return whether other forms of a word of a phrase count too."""
+    return bool(_inflected_words(phrase))
 
 
 def tokens_of(phrase: Phrase) -> list[frozenset[str]]:
@@ -158,9 +215,9 @@ def tokens_of(phrase: Phrase) -> list[frozenset[str]]:
         if is_hangul(core) and not phrase.exact:
             continue
         if not phrase.exact and _is_inflected(core):
-            of_forms = [tokens_of_holders(form) for form in inflections(core)]
+            of_forms = [tokens_of_holders(form) for form in (inflections(core) if _is_latin(core) else [core])]
             if all(of_forms):
-                found.append(frozenset(token for tokens in of_forms for token in tokens))
+                found.append(frozenset(chain(*of_forms, stems_in_other_languages(core))))
         elif raised := _RAISED.fullmatch(core):
             if tokens := tokens_of_holders(raised[1]):
                 found.append(frozenset({english_stem(core), *tokens}))

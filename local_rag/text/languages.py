@@ -72,6 +72,7 @@ _SCRIPTS = MappingProxyType(
     {"CYRILLIC": "russian", "GREEK": "greek", "ARABIC": "arabic", "DEVANAGARI": "hindi", "ARMENIAN": "armenian"}
     | {"TAMIL": "tamil", "CJK": "chinese", "HIRAGANA": "japanese", "KATAKANA": "japanese", "HANGUL": "korean"}
 )
+LANGUAGES = frozenset({*FUNCTION_WORDS, *_SCRIPTS.values()})
 
 
 def language_of(text: str) -> str:

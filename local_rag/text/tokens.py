@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from local_rag.text.languages import ENGLISH, FUNCTION_WORDS, language_of
+from local_rag.text.languages import ENGLISH, FUNCTION_WORDS, LANGUAGES, language_of
 from local_rag.text.words import caseless, is_unspaced, normalize, runs_of, words_of
 
 # Part of the key of every index: raise it when the code below makes other tokens of the same text.
-TOKENS_VERSION = 7
+TOKENS_VERSION = 8
 _SHORT = 40  # the length of a word whose tokens are remembered
 _FEWEST_LETTERS = 3  # of a word that is kept as it is spelt
 _FEWEST_OF_PIECE = 2  # letters
@@ -158,6 +158,29 @@ def tokens_of_holders(word: str) -> list[str]:
         elif folded(run) not in _left_out():
             tokens.append(english_stem(run))
     return tokens
+
+
+def has_stemmer(language: str) -> bool:
+    """Return whether the stemmer of a language is another than the English one."""
+    return language != ENGLISH and language in _other_stemmers()
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def stem_in(word: str, language: str) -> str:
+    """Return the stem of a plain word without case in a language other than English."""
+    return str(_stemmer(language).stemWord(word))
+
+
+def stems_in_other_languages(word: str) -> set[str]:
+    """Return the stems that an index may have of a plain word without case, in documents that are not in English."""
+    return {stem_in(word, language) for language in _other_stemmers()}
+
+
+@functools.cache
+def _other_stemmers() -> frozenset[str]:
+    import Stemmer
+
+    return LANGUAGES & set(Stemmer.algorithms()) - {ENGLISH}
 
 
 def english_stem(word: str) -> str:

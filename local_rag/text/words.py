@@ -1,8 +1,9 @@
 """Normalize text and cut it into words: the same for the index, questions, counts and the check of answers.
 
 What looks the same is the same: letters in any Unicode form, all dashes, quotation marks and spaces. What cannot be
-seen is removed: soft hyphens, characters without width, joiners, marks of direction. A superscript stays apart from
-what it stands at: 10\u2076 becomes 10^6, not 106.
+seen is removed: soft hyphens, characters without width, joiners, marks of direction, and so are the vowel points that
+Hebrew and Arabic mostly leave out. Digits of all scripts are those of ASCII. A superscript stays apart from what it
+stands at: 10\u2076 becomes 10^6, not 106.
 """
 
 import functools
@@ -18,6 +19,9 @@ _WRITTEN_AS = {
     " ": "\u00a0\u2007\u2009\u202f\t",
     '"': "\u201c\u201d\u201e\u201f\u00ab\u00bb",
     "/": "\u2044",
+    ".": "\u066b",
+    ",": "\u066c",
+    "%": "\u066a",
 }
 _PLAIN = str.maketrans({mark: plain for plain, marks in _WRITTEN_AS.items() for mark in marks})
 # Among them are variation selectors and the stroke that lengthens Arabic words.
@@ -25,6 +29,12 @@ _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u0640\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
     "\U000e0000-\U000e0fff]+"
 )
+# Vowels and accents of Hebrew and Arabic, which most texts leave out; the marks that make other letters stay.
+_POINTS = re.compile(
+    "[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u0652\u0656-\u065f\u0670\u06d6-\u06dc"
+    "\u06df-\u06e4\u06e7\u06e8\u06ea-\u06ed\u08ca-\u08e1\u08e3-\u08ff]+"
+)
+_OTHER_DIGIT = re.compile(r"[^\D0-9]")
 _RAISED = re.compile(
     "[\u00aa\u00b2\u00b3\u00b9\u00ba\u02b0-\u02b8\u02e0-\u02e4\u1d2c-\u1d2e\u1d30-\u1d3a\u1d3c-\u1d4d\u1d4f-\u1d61\u1d78"
     "\u1d9b-\u1dbf\u2070\u2071\u2074-\u207f\u2120\u2122\u2c7d]+"
@@ -76,14 +86,15 @@ def plain(text: str) -> str:
     text = _UNSEEN.sub("", text)
     text = _LOWERED_AFTER_DIGIT.sub(r"_\g<0>", _RAISED.sub(r"^\g<0>", text))
     # Some marks are written as others only by the composition, and the other way round.
-    return normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
+    text = _POINTS.sub("", normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN))
+    return _OTHER_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
 
 
 def caseless(text: str) -> str:
-    """Return a plain text without case: all its spellings are equal, with or without a dot on the letter i."""
+    """Return a plain text without case: all its spellings are equal, also those of the letters i and \u0451."""
     if text.isascii():
         return text.lower()
-    return normalize("NFKC", _DOTTED_I.sub("i", text.casefold()))
+    return normalize("NFKC", _DOTTED_I.sub("i", text.casefold())).replace("\u0451", "\u0435")
 
 
 def words_of(text: str) -> list[str]:

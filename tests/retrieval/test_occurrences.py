@@ -4,7 +4,15 @@
 import pytest
 
 from local_rag.retrieval.counting_questions import Phrase
-from local_rag.retrieval.occurrences import best_line, inflections, line_span, occurrences, pattern_of, tokens_of
+from local_rag.retrieval.occurrences import (
+    best_line,
+    inflections,
+    line_span,
+    occurrences,
+    pattern_of,
+    patterns_in,
+    tokens_of,
+)
 from local_rag.text.languages import FUNCTION_WORDS, language_of
 from local_rag.text.tokens import document_tokens, keyword_tokens, tokens_of_holders
 
@@ -181,3 +189,43 @@ def test_of_a_long_line_the_part_around_the_word_is_shown() -> None:
     left, right = line_span(text, start, start + 5)
     assert left < start < right
     assert right - left <= 300
+
+
+@pytest.mark.parametrize(
+    ("text", "word", "counted"),
+    [
+        ("Die Verträge und des Vertrages, ein Vertragspartner; der Vertrag ist von der Firma.", "Vertrag", 3),
+        ("Drei Häuser, das Haus, ein Haushalt, die Hausordnung und der Hof.", "Häuser", 2),
+        ("Les journaux sont dans le bureau; le journal est sur la table.", "journal", 2),
+        ("Los contratos y el contrato son de la empresa.", "contrato", 2),
+        ("Насосы стоят на складе, насосов много, НАСОС один.", "насос", 3),
+        ("Ёлка и елки в лесу.", "ёлка", 2),
+        ("العقد موقع", "عقد", 1),
+        ("The насосы of the ship are in the store.", "pump", 0),
+    ],
+)
+def test_inflected_words_of_other_languages_count(text: str, word: str, counted: int) -> None:
+    phrases = [Phrase(word)]
+    assert len(occurrences(text, patterns_in(text, phrases))) == counted
+    tokens = set(document_tokens([text])[0])
+    assert not counted or all(one & tokens for one in tokens_of(phrases[0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("שָׁלוֹם לכם", "שלום"),
+        ("שלום לכם", "שָׁלוֹם"),
+        ("\ufb2aלום", "שלום"),
+        ("جاء مُحَمَّدٌ", "محمد"),
+        ("في عام ٢٠٢٤ كان", "2024"),
+        ("in 2024", "٢٠٢٤"),
+        ("सन् २०२४ में", "2024"),
+        ("١٢٫٥ كغم", "12.5"),
+        ("Приёмник", "приемник"),
+    ],
+)
+def test_points_digits_and_letters_that_are_written_in_two_ways_are_the_same(text: str, word: str) -> None:
+    assert len(matches(text, word, exact=True)) == 1
+    tokens = set(document_tokens([text])[0])
+    assert all(one & tokens for one in tokens_of(Phrase(word, exact=True)))
