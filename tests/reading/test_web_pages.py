@@ -66,3 +66,10 @@ def test_lists_of_terms_folded_parts_checkboxes_and_code_are_kept() -> None:
     )
     for part in ("VAT", "25 percent", "More", "Fact 42", "[x] done", "[ ] open", "def f():\n    return 1"):
         assert part in document.text.replace("]  ", "] ")
+
+
+def test_bold_and_italic_parts_of_a_word_do_not_part_it() -> None:
+    document = page(
+        "<p>the re<b>sti</b>ng place, <b>T</b>hursday, <i>in</i>active</p><p><b>Name</b>Alice <b>bold</b> x</p>"
+    )
+    assert document.text == "the resting place, Thursday, inactive\n\n**Name**Alice **bold** x"

@@ -23,6 +23,7 @@ MENUS = "nav, [role=navigation], div.navheader, div.navfooter, ul.docnav, .bread
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _CONTAINERS = {"div", "section", "article", "main", "body", "header", "footer", "center"}
+_EMPHASIS = ["b", "strong", "i", "em"]
 _INLINE = {"a", "b", "big", "em", "font", "i", "small", "span", "strong", "u"}
 _WORD = re.compile(r"\w+")
 # Before the links of a handbook stand signs: `Next: Billing, Up: Top`.
@@ -64,6 +65,7 @@ def main_content(page: "BeautifulSoup") -> tuple[str, tuple[str, ...]]:
     """
     notes = remove_invisible(page)
     write_raised(page)
+    _unmark_parts_of_words(page)
     for menu in page.select(MENUS):
         menu.decompose()
     body = page.body or page
@@ -289,6 +291,7 @@ def to_markdown(tag: "Tag", labels: Mapping[int, str] | None = None) -> str:
     `labels` are the numbers of list items by the id of their tag, as a page writes them if none are given.
     """
     write_raised(tag)
+    _unmark_parts_of_words(tag)
     rewrite_tables(tag)
     for heading in tag.find_all(_HEADINGS):  # a heading within bold text would be bold text
         around = heading.parent
@@ -298,6 +301,20 @@ def to_markdown(tag: "Tag", labels: Mapping[int, str] | None = None) -> str:
         return str(_converter(list_labels(tag) if labels is None else labels).convert_soup(tag)).strip()
     except RecursionError:  # nested too deeply: the text alone
         return tag.get_text("\n", strip=True)
+
+
+def _unmark_parts_of_words(tag: "Tag") -> None:
+    """Take bold and italic from parts of words, as in `re<b>sti</b>ng`: signs within a word would hide it."""
+    for marked in tag.find_all(_EMPHASIS):
+        text, before, after = marked.get_text(), marked.previous_sibling, marked.next_sibling
+        if _is_one_word(before, text) or _is_one_word(text, after):
+            marked.unwrap()
+
+
+def _is_one_word(first: object, second: object) -> bool:
+    """Return whether a word goes on from one text into the next; a capital begins a word of its own."""
+    is_text = isinstance(first, str) and isinstance(second, str)
+    return is_text and first[-1:].isalpha() and second[:1].isalpha() and not second[0].isupper()
 
 
 def _converter(labels: Mapping[int, str]) -> Any:
