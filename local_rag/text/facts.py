@@ -24,9 +24,17 @@ _PART = re.compile(r"(\d?)([\u00bc-\u00be\u2150-\u215e])")
 _POWER_OF_UNIT = re.compile("(?<=m)[\u00b2\u00b3](?![\u00b9\u00b2\u00b3\u2070-\u207f])")
 _SQUARE = {"\u00b2": "2", "\u00b3": "3"}
 _MINUS = re.compile(r"\u2212\s(?=[\d.])")
-# A telephone number, or a word that contains digits, such as ST-4471, E04 or 1.2.3, but not 1.5E-3.
+_NUMBERED = (
+    "version release section subsection clause chapter paragraph article figure table step annex appendix item python "
+    "abschnitt kapitel ziffer artikel punkt absatz nr. v. \u00a7"
+)
+_AFTER_LABEL = "|".join(f"(?<={re.escape(label)} )" for label in _NUMBERED.split())
+# A telephone number, the number of a section or version, in which 2.10 is not 2.1, a ratio, or a word that contains
+# digits, such as ST-4471, E04 or 1.2.3, but not 1.5E-3.
 _CODE = re.compile(
-    r"\(\d{2,5}\) ?\d+(?:[- ]\d+)+|(?<![\w.,])(?=[\w./-]{0,60}\d)(?!\d[\d.,]*[eE][-+]\d{1,2}(?!\w))"
+    r"\(\d{2,5}\) ?\d+(?:[- ]\d+)+|(?<![\w:.,])(?!(?:[01]?\d|2[0-4]):[0-5]\d(?!\d))\d{1,4}:\d{1,4}(?![\w:])"
+    rf"|(?=\d{{1,4}}\.\d)(?i:{_AFTER_LABEL})(?P<numbered>\d{{1,4}}\.\d{{1,4}})(?![\w.,]*\d)|"
+    r"(?<![\w.,])(?=[\w./-]{0,60}\d)(?!\d[\d.,]*[eE][-+]\d{1,2}(?!\w))"
     r"(?:(?=[\w./-]{0,60}[^\W\d])[^\W_]+(?:[-_./][^\W_]+)*|\d+(?:\.\d+){2,}|\d+(?:-\d+){2,})"
 )
 # Looks like a code, but is a number.
@@ -75,7 +83,7 @@ def normalize(text: str) -> str:
 
 def find_codes(text: str) -> list[re.Match[str]]:
     """Return the words of a text that contain digits, except numbers with a unit."""
-    return [code for code in _CODE.finditer(text) if not _is_number(code[0])]
+    return [code for code in _CODE.finditer(text) if code["numbered"] or not _is_number(code[0])]
 
 
 def _is_number(code: str) -> bool:

@@ -44,6 +44,10 @@ def missing(answer: str, *texts: str, question: str = "?") -> list[str]:
         ("1. Press the button.\n2. Wait.", "Press the button and wait."),
         ("Never in winter.", "Not in winter."),
         ("7", "At 7."),
+        ("Mix it 3:1.", "mixed 3:1 by weight"),
+        ("It starts at 14:30.", "from 2:30 pm"),
+        ("Clause 2.10 applies.", "2.10 Termination"),
+        ("It costs EUR 2.1.", "EUR 2.10"),
     ],
 )
 def test_what_means_the_same_is_found(answer: str, source: str) -> None:
@@ -69,6 +73,10 @@ def test_what_means_the_same_is_found(answer: str, source: str) -> None:
         ("It is 4.20E-06 g.", "It is 4.20E-07 g.", ["4.20E-06 g"]),
         ("It is 0.0015 g.", "It is 1.5e-3 g.", []),
         ("It is 6.00.", "Row 6: Value: 3", ["6.00"]),
+        ("Mix it 1:3.", "mixed 3:1 by weight", ["1:3"]),
+        ("The scale is 1:100.", "at a scale of 1:1000", ["1:100"]),
+        ("Clause 2.1 applies.", "clause 2.10 applies", ["2.1"]),
+        ("It needs version 3.10.", "It needs version 3.1.", ["3.10"]),
     ],
 )
 def test_what_differs_is_missing(answer: str, source: str, lacks: list[str]) -> None:
