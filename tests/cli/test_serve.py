@@ -18,7 +18,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from local_rag.cli.serve import _reached
+from local_rag.cli.serve import _reached, listen_on
 from local_rag.models.models_folder import default_models_directory
 from local_rag.web.listening import allowed_hosts
 from tests.conftest import Run
@@ -298,3 +298,10 @@ def test_half_of_a_certificate_is_wrong_usage(run: Run, tmp_path: Path) -> None:
     (tmp_path / "cert.pem").write_text("")
     assert run("serve", "--tls-cert", str(tmp_path / "cert.pem")).exit_code == 2
     assert run("serve", "--tls-cert", "missing.pem", "--tls-key", "missing.pem").exit_code == 2
+
+
+def test_replies_do_not_wait_for_more_to_send() -> None:
+    with listen_on("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
