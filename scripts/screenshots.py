@@ -47,7 +47,7 @@ REFUSED = "What is the salary of the harbour master?"
 COLUMNS = (
     "Country: Which country is the policy for?\nOwner: Who owns the policy? (name)\nCertificate: When is a note needed?"
 )
-PATIENCE = 300.0
+PATIENCE = 900.0
 ENDS = ("is complete", "are quoted", "do not answer")  # of the status when a question is done
 COLOURS = 128  # of a picture that is kept
 _PHONE = 500  # pixels: narrower windows are those of phones
