@@ -61,20 +61,13 @@ def list_models(directory: Path | None, as_json: bool, found: bool) -> None:
     if found:
         _list_found(registry, directory, as_json=as_json)
         return
-    rows = [
-        {
-            "name": entry.name,
-            "roles": entry.roles,
-            "format": entry.format,
-            "bytes": entry.bytes,
-            "licence": entry.licence,
-            "context_length": entry.context_length,
-            "adapter_of": entry.base or None,
-            "pulled": _is_pulled(entry, registry, directory),
-        }
-        for entry in registry.models.values()
-    ]
     if as_json:
+        told = ("name", "roles", "format", "bytes", "licence", "context_length")
+        rows = [
+            {name: getattr(entry, name) for name in told}
+            | {"adapter_of": entry.base or None, "pulled": _is_pulled(entry, registry, directory)}
+            for entry in registry.models.values()
+        ]
         profiles = {name: dict(roles) for name, roles in registry.profiles.items()}
         found_json = {"directory": directory, "models": rows, "profiles": profiles}
         click.echo(printable_json({**found_json, "not_tried": sorted(registry.not_tried)}, indent=2))

@@ -13,16 +13,8 @@ _LONGEST = 400  # characters of a quotation in a line
 
 def place_as_dict(place: Place, name: Name = display_path) -> dict[str, Any]:
     """Return a quotation with its place as a dictionary for JSON."""
-    return {
-        "text": place.text,
-        "path": name(place.path),
-        "location": place.location_by(name),
-        "section": place.section,
-        "page": place.page,
-        "line": place.line,
-        "start": place.start,
-        "end": place.end,
-    }
+    where = {field: getattr(place, field) for field in ("section", "page", "line", "start", "end")}
+    return {"text": place.text, "path": name(place.path), "location": place.location_by(name), **where}
 
 
 def difference_as_dict(difference: Difference, name: Name = display_path) -> dict[str, Any]:

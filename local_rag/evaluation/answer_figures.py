@@ -5,7 +5,6 @@ number or a date and the text contains the same value. An answer is right if it 
 `must_include`, none in `must_not`, and assigns the values of `pairs` to the right names. If a question has only a
 reference `answer`, an answer is right if enough content words of one occur in the other and every number also occurs
 in the reference or the question. This is rough, but good enough to compare two runs.
-.
 """
 
 import re

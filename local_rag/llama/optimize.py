@@ -187,8 +187,7 @@ def measure_rates(
     """Return the rates, in tokens per second, of evaluating a prompt and of decoding `decoded` tokens per sequence."""
     tokens = (model.tokenize(TIMED_TEXT) * prefix_tokens)[: max(prefix_tokens, settings.batch_tokens) + 1]
     cells = len(tokens) + settings.sequences * (decoded + 4)
-    engine = SharedPrefixEngine(model, context_tokens=cells, settings=settings)
-    try:
+    with contextlib.closing(SharedPrefixEngine(model, context_tokens=cells, settings=settings)) as engine:
         started = time.perf_counter()
         engine.log_probabilities(tokens[:-1], tokens[-1:])
         prefill = (len(tokens) - 1) / (time.perf_counter() - started)
@@ -199,8 +198,6 @@ def measure_rates(
             if seen == len(many) and event.token is not None:  # every sequence has its first token
                 started = time.perf_counter()
         decode = max(1, seen - len(many)) / (time.perf_counter() - started)
-    finally:
-        engine.close()
     return prefill, decode
 
 

@@ -180,19 +180,7 @@ async def gaps(service: Service, asked: shapes.GapsArguments, caller: Caller, _t
 
 def marks(library: View, _asked: shapes.MarksArguments) -> shapes.MarksResults:
     """Return what marks come to."""
-    effect = library.marks()
-    decided = {
-        name: shapes.DecidedAnswers(**asdict(one)) for name, one in (("shipped", effect.shipped), ("now", effect.now))
-    }
-    return shapes.MarksResults(
-        right=effect.right,
-        wrong=effect.wrong,
-        until_refit=effect.until_refit,
-        shipped_from=effect.shipped_from,
-        answer_from=effect.answer_from,
-        gate=effect.gate,
-        **decided,
-    )
+    return shapes.MarksResults.model_validate(asdict(library.marks()))
 
 
 def _place(place: Place) -> shapes.QuotedPlace:

@@ -54,10 +54,7 @@ def recognize(page: Any) -> RecognizedPage:
     for corners, text, score in zip(
         *(() if one is None else one for one in (found.boxes, found.txts, found.scores)), strict=True
     ):
-        across, down = (
-            [float(corner[0]) / scale for corner in corners],
-            [float(corner[1]) / scale for corner in corners],
-        )
+        across, down = ([float(corner[axis]) / scale for corner in corners] for axis in (0, 1))
         if text.strip():
             boxes.append(Box(" ".join(text.split()), min(across), min(down), max(across), max(down), float(score)))
     characters = sum(len(box.text) for box in boxes)

@@ -54,11 +54,8 @@ def _as_text(markup: re.Match[str]) -> str:
             mark = markup["mark"]
             return f"{mark}{_NO_BREAK}" if markup["blank"] else f"{mark[:-1]}\\{mark[-1]}"
         case "low":
-            before, after = (
-                markup.string[max(0, markup.start() - 1) : markup.start()],
-                markup.string[markup.end() : markup.end() + 1],
-            )
-            within_word = before.isalnum() and after.isalnum()
+            before = markup.string[max(0, markup.start() - 1) : markup.start()]
+            within_word = before.isalnum() and markup.string[markup.end() : markup.end() + 1].isalnum()
             return whole if within_word else "\\_" * len(whole)
     return "  \n"
 

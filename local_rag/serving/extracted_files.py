@@ -74,18 +74,10 @@ def row_as_dict(columns: tuple[Column, ...], row: Row, name: Name = display_path
 
 def cell_as_dict(cell: Cell) -> dict[str, Any]:
     """Return a cell as a dictionary for JSON."""
-    return {
-        "state": cell.state,
-        "value": cell.value,
-        "text": cell.text,
-        "quotation": cell.quotation,
-        "page": cell.page,
-        "line": cell.line,
-        "heading": cell.heading or None,
-        "probability": None if cell.probability is None else round(cell.probability, 3),
-        "remark": cell.note or None,
-        "by": cell.by,
-    }
+    told = {name: getattr(cell, name) for name in ("state", "value", "text", "quotation", "page", "line")}
+    probability = None if cell.probability is None else round(cell.probability, 3)
+    more = {"heading": cell.heading or None, "probability": probability, "remark": cell.note or None, "by": cell.by}
+    return told | more
 
 
 def _json_lines(table: Table, name: Name) -> bytes:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from threading import RLock
-from typing import Self
+from typing import Any, Self
 
 from local_rag.asking import (
     EVERYTHING,
@@ -83,14 +83,14 @@ class History:
                     self._connection.execute("ROLLBACK")
                 raise
 
-    def _rows(self, query: str, *values: object) -> list[tuple[object, ...]]:
+    def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with history_errors(self._folder), self._one_at_a_time:
             return self._connection.execute(query, values).fetchall()
 
     def epoch(self) -> int:
         """Return a number that changes when everything, or all of this person, is forgotten or a document is erased."""
         query = "SELECT number + coalesce((SELECT number FROM forgotten WHERE person = ?), 0) FROM epoch"
-        return int(str(self._rows(query, self._person)[0][0]))
+        return int(self._rows(query, self._person)[0][0])
 
     def add(
         self,
@@ -172,10 +172,7 @@ class History:
             count,
             containing,
         )
-        return [
-            KeptConversation(str(key), str(started), str(title), int(str(turns)), on_top == 1)
-            for key, started, title, turns, on_top, _first in rows
-        ]
+        return [KeptConversation(key, began, title, turns, on_top == 1) for key, began, title, turns, on_top, _ in rows]
 
     def conversation(self, identifier: str) -> KeptConversation:
         """Return a conversation; raise MissingError if there is none with this id."""
@@ -194,18 +191,12 @@ class History:
         rows = self._rows(f"{query} ORDER BY turns.id", conversation, self._person)
         if not rows:
             raise _no_conversation(conversation)
-        return [
-            KeptTurn(
-                key,  # type: ignore[arg-type]
-                asked,  # type: ignore[arg-type]
-                question,  # type: ignore[arg-type]
-                read_answer(whole) or Answer(question, text, "answered"),  # type: ignore[arg-type]
-                found,  # type: ignore[arg-type]
-                opens == 1,
-                from_plain(Filters, json.loads(str(filters))) if filters else EVERYTHING,
-            )
-            for key, asked, question, text, whole, found, opens, filters in rows
-        ]
+        turns = []
+        for key, asked, question, text, whole, found, opens, filters in rows:
+            answer = read_answer(whole) or Answer(question, text, "answered")
+            limits = from_plain(Filters, json.loads(filters)) if filters else EVERYTHING
+            turns.append(KeptTurn(key, asked, question, answer, found, opens == 1, limits))
+        return turns
 
     def begin_list(self, name: str, questions: Sequence[str], options: AskOptions) -> str:
         """Keep the questions of a file, whose answers are added as turns, and return the id of the list."""
@@ -226,17 +217,12 @@ class History:
             identifier,
         )
         answered = "SELECT question FROM turns WHERE conversation_id = ?"
-        return [
-            KeptList(
-                str(key),
-                str(started),
-                str(name),
-                tuple(json.loads(str(questions))),
-                frozenset(str(one) for (one,) in self._rows(answered, key)),
-                from_plain(AskOptions, json.loads(str(options))),
-            )
-            for key, started, name, questions, options in rows
-        ]
+        lists = []
+        for key, started, name, questions, options in rows:
+            told = frozenset(one for (one,) in self._rows(answered, key))
+            asked = tuple(json.loads(questions))
+            lists.append(KeptList(key, started, name, asked, told, from_plain(AskOptions, json.loads(options))))
+        return lists
 
     def question_list(self, identifier: str) -> KeptList:
         """Return the list with this id; raise MissingError if this person has none."""
@@ -274,12 +260,12 @@ class History:
             identifier,
             self._person,
         )
-        return {str(question): KeptCorrection(str(text), str(by), str(at)) for question, text, by, at in rows}
+        return {question: KeptCorrection(*correction) for question, *correction in rows}
 
     def questions(self) -> list[str]:
         """Return all questions of this person in the order in which they were asked."""
         query = "SELECT question FROM turns JOIN conversations ON conversations.id = conversation_id WHERE person = ? "
-        return [str(row[0]) for row in self._rows(f"{query} ORDER BY turns.id", self._person)]
+        return [question for (question,) in self._rows(f"{query} ORDER BY turns.id", self._person)]
 
     def answer(self, key: str) -> Answer | None:
         """Return the answer cached under a key."""
@@ -315,10 +301,8 @@ class History:
 
     def counts(self) -> KeptOfQuestions:
         """Count everybody's conversations and the cached answers."""
-        ((conversations, answers),) = self._rows(
-            "SELECT (SELECT count(*) FROM conversations), (SELECT count(*) FROM cached WHERE kind = ?)", _ANSWER
-        )
-        return KeptOfQuestions(int(str(conversations)), int(str(answers)))
+        query = "SELECT (SELECT count(*) FROM conversations), (SELECT count(*) FROM cached WHERE kind = ?)"
+        return KeptOfQuestions(*self._rows(query, _ANSWER)[0])
 
     def rename(self, conversation: str, title: str) -> None:
         """Give a conversation a title, or with an empty one its first question again; MissingError if there is none."""
@@ -438,7 +422,7 @@ class History:
     def documents(self) -> list[tuple[str, str]]:
         """Return SHA-256 and path of every document that a turn or a recorded question quotes or names."""
         query = "SELECT sha256, path FROM quoted UNION SELECT sha256, path FROM asked_documents"
-        return [(str(sha256), str(path)) for sha256, path in self._rows(query)]
+        return [(sha256, path) for sha256, path in self._rows(query)]
 
     def move_documents(self, moved: Mapping[str, str]) -> None:
         """Record that files have moved, from former to present paths."""
@@ -460,8 +444,7 @@ class History:
     def _vacuum(self) -> None:
         """Leave nothing of what was deleted in the file, nor of a mark among the questions of evaluations."""
         if self.kept:
-            marked = self._rows("SELECT DISTINCT question FROM asked WHERE mark <> ''")
-            kept = {str(question) for (question,) in marked}
+            kept = {question for (question,) in self._rows("SELECT DISTINCT question FROM asked WHERE mark <> ''")}
             forget_marked(self._folder, lambda one: one not in kept)
         with history_errors(self._folder), self._one_at_a_time:
             self._connection.execute("VACUUM")

@@ -97,10 +97,8 @@ def _earlier(request: PageRequest, asked: AskRequest, before: Sequence[KeptTurn]
 
 def _passages(request: PageRequest, asked: AskRequest, passages: Sequence[Passage], number: int) -> dict[str, object]:
     library = request.library
-    name, evidence = (
-        library.place_names(),
-        cards(library, asked.question, passages, anchor=f"{anchor_of(number)}-source"),
-    )
+    name = library.place_names()
+    evidence = cards(library, asked.question, passages, anchor=f"{anchor_of(number)}-source")
     html = request.site.fragment("cards.html", cards=evidence)
     return {"count": len(passages), "passages": [passage_as_dict(passage, name) for passage in passages], "html": html}
 

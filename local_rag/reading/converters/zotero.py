@@ -3,6 +3,7 @@
 import sqlite3
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, Sections, notes_of
@@ -44,16 +45,14 @@ _ANNOTATIONS = """
 
 def convert_zotero(data: bytes) -> Converted:
     """Convert a database of Zotero, which is only read: each item is a section."""
-    database = sqlite3.connect(":memory:")
     try:
-        database.deserialize(data[:_JOURNAL] + b"\x01\x01" + data[_JOURNAL + 2 :])
-        database.execute("PRAGMA query_only = 1")
-        database.execute("PRAGMA trusted_schema = 0")
-        return _converted(database)
+        with closing(sqlite3.connect(":memory:")) as database:
+            database.deserialize(data[:_JOURNAL] + b"\x01\x01" + data[_JOURNAL + 2 :])
+            database.execute("PRAGMA query_only = 1")
+            database.execute("PRAGMA trusted_schema = 0")
+            return _converted(database)
     except sqlite3.Error as error:
         raise ReadError("not a database of Zotero that can be read") from error
-    finally:
-        database.close()
 
 
 def _converted(database: sqlite3.Connection) -> Converted:
