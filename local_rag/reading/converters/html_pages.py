@@ -313,8 +313,9 @@ def _unmark_parts_of_words(tag: "Tag") -> None:
 
 def _is_one_word(first: object, second: object) -> bool:
     """Return whether a word goes on from one text into the next; a capital begins a word of its own."""
-    is_text = isinstance(first, str) and isinstance(second, str)
-    return is_text and first[-1:].isalpha() and second[:1].isalpha() and not second[0].isupper()
+    if not (isinstance(first, str) and isinstance(second, str)):
+        return False
+    return first[-1:].isalpha() and second[:1].isalpha() and not second[0].isupper()
 
 
 def _converter(labels: Mapping[int, str]) -> Any:
