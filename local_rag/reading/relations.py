@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice, pairwise
 
 from local_rag.reading.converters.notation import counted_letters
 from local_rag.reading.converters.tables import find_header
@@ -84,7 +84,7 @@ def _of_grids(grids: Iterable[Grid]) -> Iterator[_Found]:
     """Find the headers of sheets; a block of rows without header goes on with the one above, if it has its columns."""
     before: _Found | None = None
     above, sheet = list[str](), ""  # what stands alone above a table, with blank rows between
-    for grid in grids:
+    for grid in chain.from_iterable(map(_side_by_side, grids)):
         above, sheet = (above if grid.sheet == sheet else []), grid.sheet
         numbers = [number for number, _ in grid.rows]
         spanned = {at for at, number in enumerate(numbers) if number in grid.spanned}
@@ -108,6 +108,22 @@ def _of_grids(grids: Iterable[Grid]) -> Iterator[_Found]:
             above += [row[0] for row in map(_filled, rows) if len(row) == 1]
     if before:
         yield before
+
+
+def _side_by_side(grid: Grid) -> Iterator[Grid]:
+    """Yield the tables that stand side by side: with a blank column between, and of different lengths."""
+    width = max((len(row) for _, row in grid.rows), default=0)
+    blank = [at for at in range(width) if not any(at < len(row) and row[at] for _, row in grid.rows)]
+    edges = [-1, *blank, width]
+    parts = [(start + 1, end) for start, end in pairwise(edges) if end - start > _FEWEST_COLUMNS]
+    bodies = [tuple((number, row[a:b]) for number, row in grid.rows if any(row[a:b])) for a, b in parts]
+    lasts = {body[-1][0] for body in bodies}
+    if len(parts) < _FEWEST_COLUMNS or len(lasts) != len(parts) or sum(b - a for a, b in parts) + len(blank) < width:
+        yield grid
+        return
+    for (start, _), body in zip(parts, bodies, strict=True):
+        spanned = grid.spanned & {number for number, row in body if len(_filled(row)) > 1}
+        yield replace(grid, rows=body, first_column=grid.first_column + start, spanned=spanned, whole=frozenset())
 
 
 def _filled(row: Sequence[str]) -> list[str]:

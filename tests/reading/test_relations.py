@@ -82,3 +82,29 @@ def test_columns_may_be_called_anything(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('x"; DROP TABLE documents; --,rowid,x"; DROP TABLE documents; --\n1,2,3\n4,5,6\n')
     [relation] = relations(tmp_path / "a.csv")
     assert len({one.name.casefold() for one in relation.columns}) == 3
+
+
+def test_notes_captions_and_tables_side_by_side(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (
+        ["Use by site (kWh)"],
+        [],
+        ["Site", "Jan", "Feb", None, "Store", "City"],
+        ["RS-1", 10, 20, None, "North", "Hull"],
+        ["RS-2", 5, 6, None, "South", "York"],
+        ["Subtotal coast", 15, 26],
+        ["RS-3", 7, 8],
+        ["RS-4"],
+        ["Total", 22, 34],
+        [],
+        ["Note: 2 meters were read late in 2022."],
+        ["Checked on 3 May"],
+    ):
+        sheet.append(row)
+    book.save(tmp_path / "use.xlsx")
+    use, stores = relations(tmp_path / "use.xlsx")
+    assert (use.name, use.rows, use.totals) == ("Use by site (kWh)", 4, 2)
+    assert [(one.name, one.unit) for one in use.columns] == [("Site", ""), ("Jan", "kWh"), ("Feb", "kWh")]
+    assert [row[2] for row in rows(use) if not row[1]] == ["RS-1", "RS-2", "RS-3", "RS-4"]
+    assert ([one.name for one in stores.columns], stores.rows, stores.cells) == (["Store", "City"], 2, "E4:F5")
