@@ -10,13 +10,13 @@ from itertools import pairwise
 
 from local_rag.tables.conditions import NoConditionError, date_column, in_order, joined_values
 from local_rag.tables.extremes import Extremes
-from local_rag.tables.matches import Matcher
+from local_rag.tables.matches import Match, Matcher
 from local_rag.tables.meanings import NotReadError, Reading
 from local_rag.tables.query import Condition, Direction, Operation, Query
 from local_rag.tables.question_words import Said
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.roles import QUANTITY, STRONG, YEARS, is_summable
-from local_rag.tables.views import View, of_year, values_of
+from local_rag.tables.views import View, ViewColumn, of_part, of_year, values_of
 
 _THERE = re.compile(r"(?:(?:is|are|was|were) there|(?:do|did) we have|have we)\b", re.IGNORECASE)
 _RATIO = re.compile(r"\bper\b", re.IGNORECASE)
@@ -30,6 +30,8 @@ _BESIDE = re.compile(
     r"|on top of|under) (?:the )?",
     re.IGNORECASE,
 )
+_ONLY = re.compile(r"\bonly\b", re.IGNORECASE)
+_OF_TOP = re.compile(r"\b(?:of|for|by|in) (?:the |our )?(?:top|first|last|bottom|best) (?:\d|\w{3,5}\b)", re.IGNORECASE)
 _AMOUNT = re.compile(
     r"\b(?:spend|spent|earn(?:ed)?|invoiced|bill(?:ed)?|pay|paid|charge[ds]?|revenue|turnover|sales|hours|quantity)\b",
     re.IGNORECASE,
@@ -38,7 +40,7 @@ _AMOUNT = re.compile(
 
 def readings(said: Said, view: View, held: RelationSet) -> list[Reading]:
     """Return the meanings of a question in a view, none if it cannot be read there."""
-    view = at_its_time(view, said)
+    view = as_asked(view, said)
     matched = Matcher(said, held).match(view)
     try:
         return list(_Chooser(said, view, matched, held).read())
@@ -46,10 +48,12 @@ def readings(said: Said, view: View, held: RelationSet) -> list[Reading]:
         return []
 
 
-def at_its_time(view: View, said: Said) -> View:
-    """Return a view for the year that a question names, where columns are of years."""
+def as_asked(view: View, said: Said) -> View:
+    """Return a view for the year or part that a question names, where columns are of years or parts."""
     years = [one.year for one in said.periods if one.is_year]
-    return of_year(view, years[0]) if len(said.periods) == len(years) == 1 and years[0] else view
+    if len(said.periods) == len(years) == 1 and years[0]:
+        view = of_year(view, years[0])
+    return of_part(view, [word.key for word in said.words])
 
 
 class _Chooser(Extremes):
@@ -75,7 +79,7 @@ class _Chooser(Extremes):
             and "difference" not in operations
         ):
             raise NotReadError
-        if self._goes_by_order() or self._adds_columns():
+        if self._goes_by_order() or self._adds_columns() or self._is_vague():
             raise NotReadError
         if said.focus == "whether":
             yield from self._whether()
@@ -102,6 +106,22 @@ class _Chooser(Extremes):
         return any(
             0 <= place - found.end() <= len("the ") for found in _BESIDE.finditer(self.said.text) for place in places
         )
+
+    def _is_vague(self) -> bool:
+        """Return whether it asks for no condition: "only charter", "the sum of the top 10", "in 1996 and 1997"."""
+        said = self.said
+        if _ONLY.search(said.text) and not self.conditions and not said.limit:
+            return True
+        if said.focus == "how many" and any(self._is_part_of_text(match, one.column) for match, one in self.values):
+            return True
+        if "sum" in said.operations and said.limit > 1 and _OF_TOP.search(said.text):
+            return True
+        both = len(said.periods) > 1 and re.search(r"\band\b", said.text[said.periods[0].end : said.periods[1].start])
+        return bool(both) and said.focus in {"who", "which", "list"} and not said.operations
+
+    def _is_part_of_text(self, match: Match, column: ViewColumn) -> bool:
+        """Return whether words are a part of texts that each row has its own, which other rows may say otherwise."""
+        return match.strength < STRONG and self._is_unique(column)
 
     def _adds_columns(self) -> bool:
         """Return whether two columns of numbers are to be added: "apps and goals"."""
@@ -144,7 +164,11 @@ class _Chooser(Extremes):
                 raise NotReadError
             return
         self.used.add(subject.start)
+        if self._is_looked_up(subject):
+            raise NotReadError  # "How many cylinders does the 5/9 have?", where a cell says "2 inline"
         numbers = [one for one in subject.columns if one.kind == "number"]
+        if numbers and self._names_label(subject, numbers[0]):
+            raise NotReadError
         if numbers and not set(numbers[0].keys) & YEARS and self._counts_up(numbers[0]):
             yield self._done(self._query("count"))
             return
@@ -172,6 +196,17 @@ class _Chooser(Extremes):
                 raise NotReadError  # its cells may hold several
             else:
                 yield self._done(self._query("count"))
+
+    def _is_looked_up(self, subject: Match) -> bool:
+        """Return whether a column of texts is asked for of one row, so that its cell says how many."""
+        if any(one.kind == "number" for one in subject.columns):
+            return False
+        of_number = any(
+            {"number", "no", "count"} & set(one.keys[:1]) and "of" in one.keys[:2] for one in subject.columns
+        )
+        label = self._label()
+        unique = any(len(one.values) == 1 and one.column == label and self._is_unique(label) for _, one in self.values)
+        return of_number or (unique and not any(one.column in subject.columns for one in self.conditions))
 
     def _require_column(self) -> None:
         """Raise NotReadError if a value stands where "which" asks for a column: "which city" among kinds of places."""
@@ -248,6 +283,8 @@ class _Chooser(Extremes):
     def _pair(self, one: tuple[Condition, ...], other: tuple[Condition, ...]) -> tuple[Query, Query]:
         named = self._columns("number")
         counts = bool(re.search(r"\bhow many (?:more|fewer)\b|number of", self.said.text, re.IGNORECASE))
+        if named and self._names_label(named[0], named[0].columns[0]):
+            raise NotReadError
         if counts and not named:
             match = next(iter(self._columns("text")), None)
             if match is not None:

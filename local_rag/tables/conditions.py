@@ -26,6 +26,7 @@ _MISSING = re.compile(
 )
 _GIVEN = re.compile(r" (?:is|are|was|were) (?:given|set|filled(?: in)?|known|recorded|entered)\b", re.IGNORECASE)
 _OF_DATE = re.compile(r" (?:dates?|on|at|day)\b", re.IGNORECASE)
+_FIRST_YEAR = 1000  # a smaller number of years is a duration
 _NEGATED_WITHIN = 24  # characters between a negation and what it negates
 _YEAR_KEYS = {key_of_word("year"), key_of_word("fiscal"), "fy"}
 _MAIN_DATES = ("date", "order", "day", "invoic", "created", "issu", "start", "sold", "sale")
@@ -51,7 +52,7 @@ def value_conditions(said: Said, matches: Sequence[Match]) -> tuple[list[tuple[M
         elif before := next((one for one in found if one[1].column in match.columns), None):
             choice = match.columns.index(before[1].column)
         column, values = match.columns[choice], match.values[choice]
-        negated = is_negated(said, match) and not _is_spent(said, match, found)
+        negated = is_negated(said, match) and not _is_spent(said, match, found, matches)
         found.append((match, is_one_of(column, values, negated=negated)))
     return found, labels
 
@@ -70,10 +71,13 @@ def is_negated(said: Said, match: Match) -> bool:
     return len(between) <= _NEGATED_WITHIN and not re.search(r"[,;]|\b(?:but|and)\b(?! \w+\Z)", between)
 
 
-def _is_spent(said: Said, match: Match, found: Sequence[tuple[Match, Condition]]) -> bool:
-    """Return whether a negation before a value already belongs to one of another column: "not passed First aid"."""
+def _is_spent(said: Said, match: Match, found: Sequence[tuple[Match, Condition]], matches: Sequence[Match]) -> bool:
+    """Return whether a negation before a value already belongs to another column: "not passed First aid"."""
     start = said.words[match.start].start
     negation = max(end for _, end in said.negations if end <= start)
+    done = [one for one in matches if one.kind == "column" and is_done(said.words[one.start])]
+    if any(negation <= said.words[one.start].start < start for one in done):
+        return True
     between = [one for one, _ in found if negation <= said.words[one.start].start < start]
     return bool(between) and not set(between[-1].columns) & set(match.columns)
 
@@ -183,7 +187,7 @@ def date_column(
     # "When is invoice 7 due?" names the row by a word of one column, and asks for another.
     special = [column for column in dates if own[column] - view.names - _other_words(view)]
     if special:
-        return special[0]
+        return max(special, key=lambda column: len(own[column]))
     named = {column for match in matches if match.kind == "column" for column in match.columns if column in dates}
     if len(named) == 1 and not own[next(iter(named))] <= view.names:
         return named.pop()
@@ -211,6 +215,9 @@ def comparison_column(
     Raise NoConditionError where none is certain: "more than 5 orders" compares no column.
     """
     words = said.words
+    if max(one.numbers) < _FIRST_YEAR:
+        measures = [column for column in measures if not set(column.keys) & _YEAR_KEYS]
+        matches = [match for match in matches if not any(set(column.keys) & _YEAR_KEYS for column in match.columns)]
     for match in matches:
         numbers = [column for column in match.columns if column.kind == "number"] if match.kind == "column" else []
         gap = words[match.start].start - one.end

@@ -18,7 +18,7 @@ _SUMMED = re.compile(
 )
 _RANKS = keys_of("rank ranking position pos place")
 _OF_ORDER = re.compile(
-    r"\b(?:listed|on the (?:list|chart|table)|in the (?:list|chart|table)|row|next|previous|above|below)\b", re.I
+    r"\b(?:listed|on top|on the (?:list|chart|table)|in the (?:list|chart|table)|row|next|previous|above|below)\b", re.I
 )
 
 
@@ -37,7 +37,7 @@ class Extremes(Meanings):
             raise NotReadError  # the highest of one
         if said.focus == "who" and subject:
             self.bonus += 0.4
-        if hint == "date" and _OF_ORDER.search(said.text):
+        if (hint == "date" or said.text[start:end].lower() == "top") and _OF_ORDER.search(said.text):
             raise NotReadError
         if hint == "date" and not any(one.kind == "date" for one in self.view.columns):
             raise NotReadError
@@ -47,7 +47,7 @@ class Extremes(Meanings):
                 yield self._done(self._query("max" if direction == "max" else "min", column, group=None))
                 return
             shown = subject or self._label()
-            if shown is None or (subject is None and said.focus == "who"):
+            if shown is None or (subject is None and said.focus in {"who", "where"}):
                 raise NotReadError
             yield self._done(
                 self._query("top", column, shown=shown, group=None, direction=direction, limit=said.limit or 1)
@@ -75,7 +75,7 @@ class Extremes(Meanings):
             measures = self._measures(adds_up="sum" in said.operations)
         if not measures or any(set(one.keys) & _RANKS for one in measures):
             raise NotReadError
-        if subject is None and said.focus == "who":
+        if subject is None and said.focus in {"who", "where"}:
             raise NotReadError
         rows = self._is_row(after, hint) or (subject is None and said.focus == "which")
         for measure in measures:
@@ -180,8 +180,8 @@ class Extremes(Meanings):
                 return texts[0]
             if said.focus == "which":
                 raise NotReadError
-        if said.focus == "who":
-            return self._who()
+        if said.focus in {"who", "where"}:
+            return self._who() if said.focus == "who" else self._where()
         after = self._after(
             max(end, max((stop for start, stop in said.operation_spans if said.limit and start >= 0), default=0))
         )

@@ -28,6 +28,7 @@ INVOICE = key_of_word("invoice")
 _LONGEST_SPAN = 8  # words
 _MOST_PARTIAL = 40  # values that a part of their words may name
 _NAMED = 0.8  # strength of a match with a column's name
+_COMPOUND = keys_of("time")  # "lead time" is none of a lead
 _DATE_AFTER = re.compile(r" (?:dates?|on|at|by|days?|times?)\b", re.IGNORECASE)
 _LOOK_BACK = 80  # characters
 _FEWEST_LETTERS = 3  # of a word that may stand for a longer value
@@ -273,7 +274,8 @@ class Matcher:
         if alone and alone.key in view.names:
             return Match(start, end, "name")
         if alone:
-            same = SYNONYMS.get(alone.key, frozenset())
+            following = words[end].key if end < len(words) else ""
+            same = SYNONYMS.get(alone.key, frozenset()) if following not in _COMPOUND else frozenset()
             like = [column for column in view.columns if same & set(head_of(column.keys))]
             if like:
                 priced = alone.key in _PRICE and any(set(column.keys) & _PRICE for column in like)

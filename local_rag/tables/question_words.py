@@ -78,7 +78,7 @@ _COMPARATIVE = re.compile(
 _NEGATION = re.compile(
     r"\b(?:not|isn't|aren't|wasn't|weren't|haven't|hasn't|don't|didn't|doesn't|except(?: for)?|excluding"
     r"|other than|apart from|without|besides"
-    r"|never|no longer|are not|is not)\b",
+    r"|never|no longer|are not|is not|(?<=have )no|(?<=has )no|(?<=had )no|(?<=with )no|(?<=are )no)\b",
     re.IGNORECASE,
 )
 _NOT_COMPUTED = re.compile(rf"\b(?:{NOT_COMPUTED})\b", re.IGNORECASE)
@@ -90,7 +90,7 @@ _SUPERLATIVE = re.compile(
 _NTH = re.compile(r"\b(second|third|fourth|fifth|2nd|3rd|4th|5th)[ -]\Z", re.IGNORECASE)
 _NTHS = {"second": 2, "2nd": 2, "third": 3, "3rd": 3, "fourth": 4, "4th": 4, "fifth": 5, "5th": 5}
 _VERBS_OF_MONEY = re.compile(
-    r"what (?=(?:was|were|did we|have we|has been|is)\b.{0,40}\b(?:invoiced|billed|spent|spend|earned|earn)\b)",
+    r"what (?=(?:was|were|did we|have we|has been|is)\b.{0,40}\b(?:invoiced|billed|spent|spend|earned|earn|paid)\b)",
     re.IGNORECASE,
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from local_rag.records import TableAnswer
-from local_rag.tables.choose import at_its_time
+from local_rag.tables.choose import as_asked
 from local_rag.tables.matches import Match, Matcher
 from local_rag.tables.meanings import Reading
 from local_rag.tables.query import value_of_sql
@@ -87,7 +87,7 @@ def refuse_attribute(said: Said, relations: Sequence[NamedRelation], held: Relat
         return None
     found = list[tuple[list[str], tuple[Word, ...], View]]()
     for one in relations:
-        view = at_its_time(view_of(one), said)
+        view = as_asked(view_of(one), said)
         matched = Matcher(said, held).match(view)
         named = [value for match in matched.matches if _is_whole_value(match) for value in match.values[0][:1]]
         unknown = matched.unknown or tuple(_money_not_there(said, view, matched.matches))

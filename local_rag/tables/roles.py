@@ -389,6 +389,13 @@ class Roles:
             self.held.known[key] = named or (len(steps) > 2 and all(steps))  # noqa: PLR2004
         return bool(self.held.known[key])
 
+    def _names_label(self, match: Match, column: ViewColumn) -> bool:
+        """Return whether a plural names a column of numbers in the singular, which are names: "wards" of *Ward*."""
+        if column.kind != "number" or column.unit or match.end - match.start > 1:
+            return False
+        word, named = self.said.words[match.start].text.casefold(), column.name.casefold().split()
+        return word.endswith("s") and word not in named and word[:-1] in named[-1:]
+
     def _after(self, end: int) -> int:
         """Return the word after a place, without small ones."""
         for at, word in enumerate(self.said.words):

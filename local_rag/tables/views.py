@@ -1,7 +1,8 @@
 """What a question may be asked of: one relation, several with the same columns as one, or two joined on a column."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -19,6 +20,7 @@ _LONGEST_VALUE, _MOST_WORDS = 120, 12  # of a value that a question may name
 _MOST_OF_FLAG = 6  # ways to write yes and no
 _MOST_JOINED = 8  # relations that are tried in pairs
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
+_PARTICLES = frozenset("by on at date no no. number id code name".split())  # noqa: SIM905
 _SHARED = 0.5  # of the values of a column that the other table must have
 _COPIES = 0.3  # of the first values of two tables that are alike in versions of one table
 
@@ -192,6 +194,30 @@ def _union(group: Sequence[NamedRelation]) -> View:
     shared = frozenset.intersection(*map(_names, group))
     label = PurePath(group[0].stored.path).stem.replace("_", " ") if of_sheets else ", ".join(parts[:3])
     return View(tuple(group), f"{head}|_all", "_all._part", "_all._row", (*columns, which), shared, label, "union")
+
+
+def of_part(view: View, keys: Collection[str]) -> View:
+    """Return a view with columns of several parts, such as "Monday Hours", without those of parts that are not named.
+
+    `keys` are the words of a question, which must name one part.
+    """
+    parts = dict[ViewColumn, tuple[str, str]]()
+    for column in view.columns:
+        first, _, rest = column.name.partition(" ")
+        if rest[:1].isalpha() and rest.lower() not in _PARTICLES and not column.called:
+            parts[column] = (first, rest)
+    rests = Counter(rest for _, rest in parts.values())
+    parts = {column: part for column, part in parts.items() if rests[part[1]] > 1}
+    firsts = {first: tuple(word_keys(first)) for first, _ in parts.values()}
+    named = [first for first, words in firsts.items() if words and set(words) <= set(keys)]
+    if len(named) != 1 or len(firsts) < 2:  # noqa: PLR2004
+        return view
+    columns = [
+        replace(column, called=parts[column][1]) if column in parts else column
+        for column in view.columns
+        if column not in parts or parts[column][0] == named[0]
+    ]
+    return replace(view, columns=tuple(columns), names=view.names | set(firsts[named[0]]))
 
 
 def joins(views: Sequence[View], held: RelationSet) -> Iterator[View]:
