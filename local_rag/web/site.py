@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -17,7 +18,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from local_rag.asking import Person, PersonRole
-from local_rag.display import display_path, duration, one_line
+from local_rag.display import Name, display_path, duration, one_line
 from local_rag.errors import ForbiddenError
 from local_rag.offline import can_filter, left_open, open_ways
 from local_rag.serving.background_runs import QuestionLists, TableRuns
@@ -154,6 +155,14 @@ class PageRequest(Request):
         """Return the library as the person who asks may see it."""
         return self.service.library_for(self.person)
 
+    @cached_property
+    def _names(self) -> Name:
+        return self.library.place_names()
+
+    def name_of(self, path: str) -> str:
+        """Return a path or place as it is named to everybody: from its indexed folder on, as in JSON."""
+        return self._names(path)
+
     def history(self) -> OpenHistory:
         """Open the history of the person who asks."""
         return self.service.history(self.person.id)
@@ -218,6 +227,7 @@ class PageRequest(Request):
             "person": self.person,
             "manages": known and self.may_manage,
             "known": known,
+            "name_of": self.name_of,
         }
         if not known and ROOT in self.scope:  # the form looks alike below all roots, whether there is a library
             shared["root"] = self.scope[ROOT]

@@ -602,3 +602,18 @@ def test_an_answer_that_lists_documents_shows_the_table(client: TestClient, fold
         "/ask", data={"question": "Which documents mention parents?"}, headers={"accept": "application/json"}
     ).json()
     assert answered["found"]["count"] == 2
+
+
+@pytest.mark.parametrize("address", ["/search?q=doctor", "/find?q=doctor", "/inspect?q=doctor", "/document/1"])
+def test_pages_name_documents_from_their_folder_on(
+    client: TestClient,
+    documents: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+    address: str,
+) -> None:
+    """Colleagues know the folder of the documents, and not where it lies on the server."""
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    html = client.get(address).text.replace("<wbr>", "")
+    assert "documents/" in html
+    assert f"{documents.parent}/" not in html

@@ -137,7 +137,7 @@ async def find(request: PageRequest) -> Response:
         ordered = replace(found, places=tuple(places))
         if fields.get("format") == "csv":
             return attachment(found_as_csv(ordered, library.place_names()), "found.csv", "text/csv")
-        listed = view_list(ordered, library.contents().documents)
+        listed = view_list(ordered, library.contents().documents, library.place_names())
         address = f"/find?{as_query('q', asked.question, asked.options.filters)}"
         return request.page("find.html", question=asked.question, listed=listed, address=address, sort=sort, down=down)
 

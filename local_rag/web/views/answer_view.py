@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from local_rag.answering.remarks import is_doubtful, place_of, remarks
 from local_rag.catalogue.contents import Location, SeenState
-from local_rag.display import display_path, found_headline, one_line, version_lines
+from local_rag.display import Name, display_path, found_headline, one_line, version_lines
 from local_rag.models.choice import chosen
 from local_rag.records import Answer, Found, Outcome, Passage, heading_path
 from local_rag.retrieval.highlights import marks, readable
@@ -46,6 +46,7 @@ class Card:
     text: Markup
     best: tuple[int, int]
     leads: bool = False
+    newest: str = ""
     writer: str = ""
     change: str = ""
     address: str = ""
@@ -105,11 +106,11 @@ class ListView:
     notes: tuple[str, ...]
 
 
-def view_list(found: Found, documents: Mapping[str, int]) -> ListView:
+def view_list(found: Found, documents: Mapping[str, int], name: Name) -> ListView:
     """Return a list as it is shown; `documents` are the ids of those that can be opened, by path."""
     rows = (
         RowView(
-            one_line(display_path(place.passage.location)),
+            one_line(name(place.passage.location)),
             " ".join(place.passage.text.split()),
             place.occurrences,
             place.passage.chunk_id,
@@ -135,6 +136,7 @@ def view_answer(
     Citations lead to the cards whose ids begin with `anchor`, and what is listed leads to documents of the `library`.
     The files of the cited documents at the paths `changed` have changed.
     """
+    name = library.place_names() if library else display_path
     last = max((len(answer.read), *(one.number for one in answer.citations)))
     sources = range(1, last + 1) if answer.answered and not (answer.found or answer.table) else ()
     cited = {one.number: one.passage for one in answer.citations}
@@ -153,15 +155,15 @@ def view_answer(
             QuoteView(
                 show_quote(cited[one.citation], one.text, one.start),
                 one.citation,
-                place_of(cited[one.citation], start=one.start),
+                place_of(cited[one.citation], name, one.start),
                 f"{anchor}-{one.citation}",
             )
             for one in answer.quotes
         ),
         remarks=tuple(remarks(answer, changed=changed)),
         notice=notice,
-        listed=view_list(answer.found, library.contents().documents if library else {}) if answer.found else None,
-        rows=view_rows(answer.table, library.place_names() if library else display_path) if answer.table else None,
+        listed=view_list(answer.found, library.contents().documents if library else {}, name) if answer.found else None,
+        rows=view_rows(answer.table, name) if answer.table else None,
         versions=tuple(version_lines(answer.versions)),
         chunk=answer.citations[0].passage.chunk_id if answer.citations else None,
     )
@@ -181,7 +183,7 @@ def cards(
     """
     if answer and (answer.found or answer.table):
         return []
-    made = _cards(question, passages, answer, anchor)
+    made = _cards(question, passages, answer, anchor, library.place_names() if library else display_path)
     return _link_cards(library, made) if library else made
 
 
@@ -214,7 +216,7 @@ def _cited_beside(answer: Answer) -> list[Passage]:
     return [] if answer.found else [one.passage for one in sorted(beside, key=lambda one: one.number)]
 
 
-def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, anchor: str) -> list[Card]:
+def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, anchor: str, name: Name) -> list[Card]:
     read = [*answer.read, *_cited_beside(answer)] if answer else []
     known = {passage.chunk_id for passage in read}
     ordered = [*read, *(passage for passage in passages if passage.chunk_id not in known)]
@@ -234,7 +236,8 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
                 anchor=f"{anchor}-{number}" if number else f"{anchor}-found-{position}",
                 number=number,
                 cited=number in cited,
-                place=one_line(display_path(passage.location)),
+                place=one_line(name(passage.location)),
+                newest=one_line(name(passage.newest)) if passage.newest else "",
                 headings=one_line(heading_path(passage.title, passage.headings)),
                 text=show_passage(passage, marked),
                 best=next(((one.start, one.end) for one in marked if one.kind == "best"), (0, 0)),

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from local_rag.answering.remarks import place_of, remarks
 from local_rag.asking import KeptCorrection
 from local_rag.catalogue.contents import Location
-from local_rag.display import found_headline
+from local_rag.display import Name, found_headline
 from local_rag.records import Answer, Passage
 from local_rag.view import View
 from local_rag.web.views.answer_html import show_answer
@@ -93,13 +93,14 @@ def view_rows(
     ordered = sorted(fitting, key=_ORDERS.get(order, _ORDERS["number"]), reverse=down)
     shown = [(*one, _quoted(one[1])) for one in ordered[start : start + ROWS]]
     located = iter(library.locate([quotation[0] for *_, quoted in shown for quotation in quoted]))
+    name = library.place_names()
     rows = tuple(
         _view_row(
             number,
             answer,
             what,
             corrections.get(answer.question),
-            tuple(_view_quotation(*one, location) for one, location in zip(quoted, located, strict=False)),
+            tuple(_view_quotation(name, *one, location) for one, location in zip(quoted, located, strict=False)),
         )
         for number, answer, what, quoted in shown
     )
@@ -135,6 +136,8 @@ def _quoted(answer: Answer) -> list[tuple[Passage, str, tuple[int, int], int]]:
     return [(cited[one.citation], one.text, (one.start, one.end), one.citation) for one in answer.quotes]
 
 
-def _view_quotation(passage: Passage, text: str, words: tuple[int, int], number: int, location: Location) -> QuotedText:
+def _view_quotation(
+    name: Name, passage: Passage, text: str, words: tuple[int, int], number: int, location: Location
+) -> QuotedText:
     address = address_of(location.document, passage, words) if location.document is not None else ""
-    return QuotedText(show_quote(passage, text, words[0]), place_of(passage, start=words[0]), number, address)
+    return QuotedText(show_quote(passage, text, words[0]), place_of(passage, name, words[0]), number, address)
