@@ -117,17 +117,21 @@ def _answer(said: Said, relations: Sequence[NamedRelation], held: RelationSet) -
         if understood:
             return refuse_time(_best(understood)[0])
         return refuse_unknown(said, [one for one, _ in found]) or refuse_attribute(said, relations, held)
-    best = _best(timely)
-    results, empty = list[tuple[Reading, TableAnswer]](), ""
-    for one in best[:_MOST_READINGS]:
-        try:
-            results.append((one, run(one, held)))
-        except NoRowsError as error:
-            if said.computes or error.is_certain:
-                empty = empty or str(error)
-    if not results:
-        return FromRows(refusal=empty) if empty else None
-    return _settled(results, said, held)
+    while timely:
+        best = _best(timely)
+        results, empty = list[tuple[Reading, TableAnswer]](), ""
+        for one in best[:_MOST_READINGS]:
+            try:
+                results.append((one, run(one, held)))
+            except NoRowsError as error:
+                if said.computes or error.is_certain:
+                    empty = empty or str(error)
+        if results:
+            return _settled(results, said, held)
+        if empty:
+            return FromRows(refusal=empty)
+        timely = [one for one in timely if one not in best]  # the next best may look up a row of another table
+    return None
 
 
 def _is_about(one: Reading, said: Said) -> bool:

@@ -15,7 +15,7 @@ from local_rag.tables.meanings import NotReadError, Reading
 from local_rag.tables.query import Condition, Direction, Operation, Query
 from local_rag.tables.question_words import Said
 from local_rag.tables.relation_set import RelationSet
-from local_rag.tables.roles import QUANTITY, STRONG, YEARS, is_summable
+from local_rag.tables.roles import QUANTITY, STRONG, YEARS, is_summable, names_person
 from local_rag.tables.views import View, ViewColumn, of_part, of_year, values_of
 
 _THERE = re.compile(r"(?:(?:is|are|was|were) there|(?:do|did) we have|have we)\b", re.IGNORECASE)
@@ -30,6 +30,7 @@ _BESIDE = re.compile(
     r"|on top of|under) (?:the )?",
     re.IGNORECASE,
 )
+_PRICE_OF = re.compile(r"how much (?:is|are|was|were) (?:an? |the |one )", re.IGNORECASE)
 _ONLY = re.compile(r"\bonly\b", re.IGNORECASE)
 _OF_TOP = re.compile(r"\b(?:of|for|by|in) (?:the |our )?(?:top|first|last|bottom|best) (?:\d|\w{3,5}\b)", re.IGNORECASE)
 _AMOUNT = re.compile(
@@ -337,6 +338,7 @@ class _Chooser(Extremes):
             if subject_column in [one.column for one in conditions]:
                 raise NotReadError
             self.bonus += 0.7 if subject_column else 0
+            self.bonus += 0.1 if subject_column and said.focus == "who" and names_person(subject_column) else 0
         elif said.focus == "when":
             subject_column = date_column(self.view, said, None, self.matches)
             if subject_column:
@@ -352,7 +354,9 @@ class _Chooser(Extremes):
         if subject_column is None and said.focus in {"how much", "what"}:
             summed = self._sums()
             unnamed = said.focus == "how much" and not self._columns("number")
-            measures = self._money() if unnamed else self._measures(adds_up=summed)
+            priced = unnamed and _PRICE_OF.match(said.text)
+            measures = self._money(of_one=bool(priced)) if unnamed else self._measures(adds_up=summed)
+            summed = summed and not priced
             named = any(match.strength == 1 for match in self.matches if match.kind == "column")
             if not measures or not (conditions or (summed and named and not self.doubts)):
                 raise NotReadError

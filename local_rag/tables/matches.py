@@ -155,8 +155,8 @@ class Matcher:
         alone = words[start] if end - start == 1 else None
         columns = tuple(one for one in view.columns if keys in _forms(one.keys) or keys in _forms(one.own_keys))
         found = [(column, values.whole[keys]) for column, values in indexes if keys in values.whole]
-        if alone and alone.key in view.names:
-            columns = tuple(one for one in columns if not _is_agent(alone, one))
+        if alone:
+            columns = tuple(one for one in columns if not _is_other_form(alone, one, view))
         if alone and columns and self._is_state(alone, columns, [value for _, values in found for value in values]):
             columns = ()
         if not found and (other := ALIASES.get(keys)):
@@ -266,7 +266,7 @@ class Matcher:
             column
             for column in view.columns
             if _may_be_part(keys)
-            and not (alone and alone.key in view.names and _is_agent(alone, column))
+            and not (alone and _is_other_form(alone, column, view))
             and (_is_part(keys, _bare(column.keys)) or _is_part(keys, _bare(column.own_keys)))
         ]
         if part and not (alone and alone.key in FILLERS and alone.key in _OPERATION_WORDS):
@@ -337,10 +337,14 @@ def is_done(word: Word) -> bool:
     return word.text.lower().endswith("ed") or word.text.lower() in DONE
 
 
-def _is_agent(word: Word, column: ViewColumn) -> bool:
-    """Return whether a word is only the noun of a column's verb: "requests" of "Requested by"."""
-    named = re.findall(r"[^\W_]+", column.name.casefold())
-    return len(named) > 1 and named[-1] in {"by", "on", "at"} and word.text.casefold() not in named
+def _is_other_form(word: Word, column: ViewColumn, view: View) -> bool:
+    """Return whether a word is the noun of a column's verb, "requests" of "Requested by", or the verb of its noun."""
+    named, text = re.findall(r"[^\W_]+", column.name.casefold()), word.text.casefold()
+    if len(named) < 2 or text in named:  # noqa: PLR2004
+        return False
+    if named[-1] in {"by", "on", "at"}:
+        return word.key in view.names
+    return text.endswith("ed") and set(named[1:]) <= _NUMBERS  # "ordered" of "Order no."
 
 
 def _has_word(value: str, word: str) -> bool:

@@ -19,7 +19,7 @@ from local_rag.tables.conditions import (
     period_condition,
     value_conditions,
 )
-from local_rag.tables.matches import Match, Matched
+from local_rag.tables.matches import Match, Matched, is_done
 from local_rag.tables.query import Condition, Part, Query, is_one_of, select, where
 from local_rag.tables.question_words import Said, Word
 from local_rag.tables.relation_set import RelationSet
@@ -279,10 +279,12 @@ class Roles:
             return [product] if product else []
         return inferred
 
-    def _money(self) -> list[ViewColumn]:
-        """Return the columns of money, of which "how much" asks where no column is named."""
+    def _money(self, *, of_one: bool) -> list[ViewColumn]:
+        """Return the columns of money, of which "how much" asks where no column is named: prices for `of_one` thing."""
         self.doubts += 1
         money = [one for one in self._inferred(money=True) if is_money(one)]
+        if of_one:
+            return [one for one in money if not is_summable(one)]
         product = None if any(map(is_summable, money)) else self._product()
         return [product] if product else money
 
@@ -311,6 +313,8 @@ class Roles:
         named = {at for match in self.matches if match.kind == "name" for at in range(match.start, match.end)}
         for at, word in enumerate(words[:_MOST_WORDS_BETWEEN]):
             place = len(self.said.words) - len(words) + at
+            if is_done(word) and word.key not in COUNTED:
+                continue  # "How many trackers were ordered"
             if place in named or word.key in COUNTED or word.key in self.view.names:
                 return True
             if word.key in PERSONS and any(set(column.keys) & set(_WHO[0]) for column in self.view.columns):
@@ -442,6 +446,11 @@ def _is_step(one: object, other: object) -> bool:
 
 def _overlap(one: tuple[int, int], other: tuple[int, int]) -> bool:
     return one[0] < other[1] and other[0] < one[1]
+
+
+def names_person(column: ViewColumn) -> bool:
+    """Return whether a column's name is a word for people."""
+    return bool(set(column.keys) & set(_WHO[0]))
 
 
 def is_money(column: ViewColumn) -> bool:
