@@ -4,12 +4,13 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import shlex
 import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
@@ -185,6 +186,17 @@ def document_sha256(path: Path | str) -> str:
     """Return the SHA-256 of a user's file."""
     with open_regular(path) as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def plain_pattern(pattern: str) -> str:
+    """Return the pattern of a filter without the signs that let its special ones stand for themselves."""
+    return re.sub(r"\\(.)", r"\1", pattern)
+
+
+def moved_pattern(pattern: str, moved: Mapping[str, str]) -> str:
+    """Return the pattern of a filter; if it names a file that has moved by its whole path, that of the present path."""
+    new = moved.get(plain_pattern(pattern))
+    return pattern if new is None else re.sub(r"([*?\[\]\\])", r"\\\1", new)
 
 
 def write_whole(path: Path, content: bytes | str, *, durable: bool = False) -> None:

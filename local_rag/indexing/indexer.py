@@ -47,6 +47,7 @@ from local_rag.reading.ocr import engine
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
+from local_rag.store.cell_rows import move_tables
 from local_rag.store.context_rows import documents_to_compare, documents_without_a_plan, forget_distinctions, set_apart
 from local_rag.store.database import Store, StoredDocument, UnreadFile
 from local_rag.store.history import kept_history
@@ -204,7 +205,7 @@ class Indexer:
         also = "" if splitting.ocr_folder else _waiting(split_key)
         found = compare_folders(self._store, given, split_key, also=also, disk=self._disk)
         changes, known_bad = found.changes, self._store.unread()
-        self._move_in_history({stored.path: str(file.path) for file, stored in changes.moved.items()})
+        self._note_moved({stored.path: str(file.path) for file, stored in changes.moved.items()})
         unread, waiting = list[Skipped](), dict[Path, ScannedFile]()
         for one in changes.to_read:
             before = known_bad.get(one.path)
@@ -241,8 +242,10 @@ class Indexer:
         report.removed = len(report.removed_paths)
         report.unreachable = sorted(found.roots.unreachable)
 
-    def _move_in_history(self, moved: Mapping[str, str]) -> None:
-        """Let the history find documents by their present paths, so that they can be erased from it."""
+    def _note_moved(self, moved: Mapping[str, str]) -> None:
+        """Let history and saved tables name documents by their present paths, so that they are erased with them."""
+        if moved:
+            move_tables(self._store, moved)
         with suppress(LibraryError), kept_history(self._store.folder) as history:
             if history and moved:
                 history.move_documents(moved)

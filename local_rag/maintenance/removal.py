@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from local_rag.errors import LibraryError
-from local_rag.files import LOCAL_DISK, Disk, as_listed, folder_bytes
+from local_rag.files import LOCAL_DISK, Disk, as_listed, folder_bytes, plain_pattern
 from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Contents, Index, Indexes, content_key
 from local_rag.indexing.added_texts import delete_texts
@@ -177,7 +177,12 @@ def _names_of(store: Store, work: Erasing) -> Callable[[str], bool]:
     """
     others = {name for document in store.documents() for name in document.path.split("/")}
     names = {Path(path).name for path in work.paths} - others
-    return lambda pattern: work.names(pattern.rstrip("/")) or not names.isdisjoint(pattern.split("/"))
+
+    def name(pattern: str) -> bool:
+        forms = {pattern, plain_pattern(pattern)}
+        return any(work.names(one.rstrip("/")) or not names.isdisjoint(one.split("/")) for one in forms)
+
+    return name
 
 
 def _forget_names(store: Store) -> None:

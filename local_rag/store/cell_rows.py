@@ -7,6 +7,8 @@ filters; each belongs to a person.
 import json
 from collections.abc import Callable, Iterable, Mapping
 
+from local_rag.files import moved_pattern
+from local_rag.serialization import to_line
 from local_rag.store.database import Store
 from local_rag.store.schema import crc32, has_cells
 
@@ -70,6 +72,18 @@ def forget_tables(store: Store, names: Callable[[str], bool]) -> None:
     gone = [(key,) for key, saved in rows if any(map(names, json.loads(saved)["filters"]["within"]))]
     with store.transaction():
         store.connection.executemany("DELETE FROM saved_tables WHERE id = ?", gone)
+
+
+def move_tables(store: Store, moved: Mapping[str, str]) -> None:
+    """Let the saved tables that name a document by its former path name it where it is now."""
+    if not has_cells(store.connection):
+        return
+    for key, text in store.connection.execute("SELECT id, saved FROM saved_tables").fetchall():
+        saved = json.loads(text)
+        within = [moved_pattern(one, moved) for one in saved["filters"]["within"]]
+        if within != saved["filters"]["within"]:
+            saved["filters"]["within"] = within
+            store.connection.execute("UPDATE saved_tables SET saved = ? WHERE id = ?", (to_line(saved).decode(), key))
 
 
 def holds_tables(store: Store, person: str = "") -> bool:

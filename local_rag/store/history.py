@@ -25,6 +25,7 @@ from local_rag.asking import (
     Suggested,
 )
 from local_rag.errors import MissingError
+from local_rag.files import moved_pattern
 from local_rag.records import Answer, Passage
 from local_rag.serialization import from_plain, to_line
 from local_rag.store.history_file import (
@@ -430,6 +431,22 @@ class History:
             for table in ("quoted", "asked_documents"):
                 update = f"UPDATE OR REPLACE {table} SET path = ?2 WHERE path = ?1"  # noqa: S608  tables of ours
                 connection.executemany(update, [(old, new) for old, new in moved.items()])
+            self._move_filters(moved)
+
+    def _move_filters(self, moved: Mapping[str, str]) -> None:
+        """Let filters that name a file by its whole path name it where it is now, so that they go when it is erased."""
+        for table, key, column in (
+            ("question_lists", "conversation_id", "options"),
+            ("scopes", "turn_id", "filters"),
+        ):
+            for row, text in self._connection.execute(f"SELECT {key}, {column} FROM {table}").fetchall():  # noqa: S608
+                kept = json.loads(text)
+                filters = kept["filters"] if table == "question_lists" else kept
+                within = [moved_pattern(one, moved) for one in filters["within"]]
+                if within != filters["within"]:
+                    filters["within"] = within
+                    update = f"UPDATE {table} SET {column} = ? WHERE {key} = ?"  # noqa: S608
+                    self._connection.execute(update, (to_line(kept).decode(), row))
 
     def _count_forgotten(self, whose: str) -> None:
         count = "INSERT INTO forgotten VALUES (?, 1) ON CONFLICT DO UPDATE SET number = number + 1"

@@ -15,6 +15,8 @@ import pytest
 
 from local_rag.asking import AskOptions, Filters
 from local_rag.errors import LibraryError
+from local_rag.extraction.columns import parse_columns
+from local_rag.extraction.saved_tables import SavedTables
 from local_rag.indexing.distinction import Distinction
 from local_rag.library import Library
 from local_rag.records import Answer, Citation, Passage
@@ -247,6 +249,26 @@ def test_an_erased_document_is_named_by_no_file_of_questions_and_no_limits(folde
             (mixed, ("When does the boat leave?",))
         ], f"{named} and {only} are gone"
     assert held(folder, "quartzword", NAME) == []
+
+
+@pytest.mark.parametrize("name", ["quartznote.txt", "quartznote [2].txt"])
+def test_what_names_a_document_by_an_earlier_path_goes_with_it(
+    documents: Path, folder: Path, secret: Path, name: str
+) -> None:
+    with closing(History(folder)) as history:
+        options = AskOptions(filters=Filters(within=(str(secret),)))
+        history.begin_list("questions of quartzword.csv", ["When does the boat leave?"], options)
+        others = AskOptions(filters=Filters(within=(str(documents / "boat.txt"),)))
+        tables = SavedTables(folder, "")
+        tables.add("Quartzword", parse_columns(["Glow: Where does it glow?"]), options.filters, newest=False)
+        kept = history.begin_list("others.csv", ["When does the boat leave?"], others)
+    path = secret_moved(secret, secret.with_name("middle.txt"), lambda: served.index(documents, folder))
+    path = secret_moved(path, secret.with_name(name), lambda: served.index(documents, folder))
+    with opened(folder) as library:
+        library.remove([path], erase=True)
+    with closing(History(folder)) as history:
+        assert [(one.id, one.options) for one in history.question_lists()] == [(kept, others)]
+    assert held(folder, "quartzword", NAME, "middle.txt", "quartznote") == []
 
 
 def test_an_erasure_is_stored_when_it_is_ordered_and_begun_by_who_writes_next(folder: Path, secret: Path) -> None:
