@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from local_rag.asking import Mark
-from local_rag.cli.options import Command, json_option, library_options, open_library
+from local_rag.cli.options import Command, json_option, library_options, open_library, writable
 from local_rag.display import counted, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.feedback.gaps import gap_as_dict
@@ -75,7 +75,8 @@ def gaps(library: Path, output: Path | None, as_json: bool, **settings: Any) -> 
         is_kept = opened.settings.retention.conversations
     if output:
         text = gaps_as_csv(found) if output.suffix.lower() == ".csv" else gaps_as_markdown(found, escaped)
-        write_whole(output, text)
+        with writable(output):
+            write_whole(output, text)
         click.echo(f"{counted(len(found), 'group').capitalize()} in {one_line(display_path(output))}.", err=True)
     if as_json:
         click.echo(printable_json({"gaps": [gap_as_dict(one, display_path) for one in found]}))

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -119,6 +120,12 @@ def test_what_was_refused_is_listed_until_it_is_answered(lib: Path, run: Run) ->
         assert "marzipan" in Path(name).read_text()
     assert run("gaps", "--library", str(lib), "--output", "gaps.doc", parts=parts()).exit_code == 2
     assert run("gaps", "--library", str(lib), "--output", "no/gaps.md", parts=parts()).exit_code == 1
+    os.mkfifo("pipe.md")
+    Path("link.md").symlink_to("elsewhere.md")
+    for name in ("pipe.md", "link.md"):
+        refused = run("gaps", "--library", str(lib), "--output", name, parts=parts())
+        assert f"{name} cannot be written" in refused.output
+        assert isinstance(refused.exception, SystemExit)
     with opened(lib) as library:
         library.mark(question(3), "right")
         library.mark(MARZIPAN, "right")

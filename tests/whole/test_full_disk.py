@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from local_rag import Library
 from local_rag.errors import LibraryError
 from local_rag.library import Parts
 from local_rag.store.database import Store
+from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, FakeGenerator, generating
 from tests.whole.crash.harness import SmallDisk, small_disk
 
@@ -56,6 +58,38 @@ def test_what_needs_room_says_that_the_disk_is_full(disk: SmallDisk, documents: 
     (documents / "new.md").write_text("# New\n")
     with opened(disk.path / "lib") as library, pytest.raises(LibraryError, match="its disk is full: free some space"):
         library.index()
+
+
+def test_the_commands_that_read_go_on_and_those_that_keep_say_that_it_is_full(
+    disk: SmallDisk, documents: Path, run: Run
+) -> None:
+    lib, parts = (
+        str(disk.path / "lib"),
+        replace(EMBEDS_QUICKLY, open_engine=generating(FakeGenerator(lambda _: "At eight."))),
+    )
+    (documents / "fees.csv").write_text("City,Fee EUR\nOslo,100\nBergen,250\n")
+    for command in (["index"], ["ask", "When does the boat leave the harbour?"]):
+        assert run(*command, "--library", lib, parts=parts).exit_code == 0
+    filling = fill(disk)
+    boat, extract = str(documents / "boat.txt"), ("extract", "--column", "Hour: When does the boat leave? (text)")
+    for works in (
+        ["brief", boat],
+        ["diff", boat, boat],
+        ["gaps"],
+        ["tables"],
+        ["query", "SELECT sum([Fee EUR]) FROM fees"],
+    ):
+        done = run(*works, "--library", lib, parts=parts)
+        assert done.exit_code == 0, (works, done.output)
+    output = ("--output", str(disk.path / "gaps.csv"))
+    for fails in (["mark", "wrong"], [*extract], ["gaps", *output]):
+        done = run(*fails, "--library", lib, parts=parts)
+        assert done.exit_code == 1, (fails, done.output)
+        assert "full" in done.output or "No space left" in done.output
+    assert not (disk.path / "gaps.csv").exists()
+    filling.unlink()
+    for again in (["mark", "wrong"], [*extract], ["gaps", *output]):
+        assert run(*again, "--library", lib, parts=parts).exit_code == 0
 
 
 def test_clean_makes_room_first(disk: SmallDisk, documents: Path) -> None:
