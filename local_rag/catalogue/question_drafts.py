@@ -1,5 +1,6 @@
 """Draft questions that documents may answer, from their titles and headings; whether they do is for others to check."""
 
+import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
@@ -19,6 +20,7 @@ _ASKED: Mapping[str, str] = {
     "italian": "Che cosa dice \u00ab{title}\u00bb su {heading}?",
 }
 _HOW = "how to "
+_NUMBER = re.compile(r"\A(?:\d{1,3}(?:\.\d{1,3}){0,3}[.)]?|[A-Z][.)]|\([a-z]\)|\u00a7\s?\d{1,3})\s+")  # of a section
 _LETTERS = 0.8  # of a heading that is words, and not a number or a path
 
 
@@ -49,8 +51,8 @@ def draft_question(title: str, headings: Sequence[str], language: str) -> str:
 
     Titles that are no words, such as names of files, and headings that are a sentence or a number are none.
     """
-    fit = [heading.strip(" .:") for heading in headings if heading.strip(" .:").casefold() != title.casefold()]
-    fit = [heading for heading in fit if _is_subject(heading)]
+    fit = [_NUMBER.sub("", heading).strip(" .:") for heading in headings]
+    fit = [heading for heading in fit if _is_subject(heading) and heading.casefold() != title.casefold()]
     for heading in fit:
         if heading.endswith("?"):
             return heading

@@ -58,6 +58,7 @@ def test_what_was_answered_is_suggested_and_goes_with_its_document(library: Path
         ("FAQ", ["Who pays for lunch?"], "english", "Who pays for lunch?"),
         ("Travel policy", ["Travel policy", "2.1.3", "a/b/c_d.py"], "english", ""),
         ("x_91-2.csv", ["Hotels"], "english", ""),
+        ("Lamp changer", ["4.2 Changing a lamp"], "english", "What does “Lamp changer” say about changing a lamp?"),
         ("Reisekosten", ["Hotels"], "german", "Was sagt „Reisekosten“ zum Thema Hotels?"),
         ("Reiser", ["Hotell"], "norwegian", ""),
     ],
