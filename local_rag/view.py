@@ -301,7 +301,9 @@ class View(Judged):
             with self.reading() as store:
                 # What no row has, a text may hold.
                 sheets = [one.stored.path for one in held.named if one.stored.cells]  # that hold nothing but rows
-                apart = [path for path in found.considered if path in sheets]
+                of_time = bool(found.unknown) and all(any(map(str.isdigit, word)) for word in found.unknown)
+                # A year in the rows of other sheets says nothing about this one.
+                apart = sheets if of_time else [path for path in found.considered if path in sheets]
                 if is_in_a_text(store, found.unknown, apart):
                     return None
                 # A name that no document has needs no reading, nor does what is asked of something that only rows have;

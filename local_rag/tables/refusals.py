@@ -89,9 +89,10 @@ def refuse_attribute(said: Said, relations: Sequence[NamedRelation], held: Relat
     for one in relations:
         view = as_asked(view_of(one), said)
         matched = Matcher(said, held).match(view)
-        named = [value for match in matched.matches if _is_whole_value(match) for value in match.values[0][:1]]
+        named = [value for match in matched.matches if _is_sure_value(match, said) for value in match.values[0][:1]]
         unknown = matched.unknown or tuple(_money_not_there(said, view, matched.matches))
-        asks = any(match.kind == "column" and match.strength == 1 for match in matched.matches)
+        asks = any(match.kind != "value" for match in matched.matches)
+        asks = asks and not any(word.key in other.stored.words for word in unknown for other in held.named)
         if (named or (asks and unknown and all(map(_is_name, unknown)))) and 0 < len(unknown) <= _MOST_ATTRIBUTE:
             found.append((named, unknown, view))
     if not found:
@@ -111,8 +112,11 @@ def _money_not_there(said: Said, view: View, matches: Sequence[Match]) -> Iterat
     yield from (word for at, word in enumerate(said.words) if at not in known and word.key in _MONEY)
 
 
-def _is_whole_value(match: Match) -> bool:
-    return match.kind == "value" and match.strength == 1 and match.values[0][0].casefold() not in YES | NO
+def _is_sure_value(match: Match, said: Said) -> bool:
+    """Return whether words are a value: all of it, or a part that is written as a name."""
+    if match.kind != "value" or match.values[0][0].casefold() in YES | NO:
+        return False
+    return match.strength == 1 or (len(match.values[0]) == 1 and _is_name(said.words[match.start]))
 
 
 def refuse_time(one: Reading) -> FromRows:

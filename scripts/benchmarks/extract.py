@@ -68,11 +68,15 @@ def main() -> None:
     values = json.loads(given.values.read_text())
     # The generated values are those of two kinds of documents, in folders that are named like their columns.
     of_kind = {path: one for path, one in values.items() if path.split("/")[0] == given.columns.stem} or values
-    known = {Path(path).name: one for path, one in of_kind.items()}
+
+    def known(path: str) -> dict[str, Any]:
+        found: dict[str, Any] = of_kind.get("/".join(Path(path).parts[-2:])) or of_kind.get(Path(path).name) or {}
+        return found
+
     with Library(given.library, profile=given.profile) as library:
         library.load(answering=True)
         started, counts = time.monotonic(), Counter[str]()
-        paths = [one.path for one in library.documents() if Path(one.path).name in known]
+        paths = [one.path for one in library.documents() if known(one.path)]
         paths = paths[given.first :][: given.documents or None]
         table = library.extract(columns, filters={"within": paths})
         seconds = time.monotonic() - started
@@ -80,7 +84,7 @@ def main() -> None:
     for row in table.rows:
         for column, cell in zip(columns, row.cells, strict=True):
             assert cell is not None
-            value = known[Path(row.path).name].get(column.name)
+            value = known(row.path).get(column.name)
             is_twofold = isinstance(value, list) and column.type != "list"
             kind = "missing" if value is None else "contradicted" if is_twofold else "there"
             right = value is not None and cell.is_filled and is_right(column, cell, value)
