@@ -26,7 +26,8 @@ from local_rag.text.cell_values import (
 )
 from local_rag.text.tokens import word_keys
 
-_MOST_TABLES, _MOST_COLUMNS, _MOST_CELLS = 500, 200, 6_000_000
+MOST_COLUMNS = 200  # of a table, from the left
+_MOST_TABLES, _MOST_CELLS = 500, 6_000_000  # of a document
 _LONGEST_NAME, _LONGEST_CELL = 100, 500  # characters
 _MOST_WORDS, _MOST_VALUES = 20_000, 20_000  # of a relation by which it is found
 _LOOK_AT = 500  # rows that tell how numbers are written
@@ -192,7 +193,7 @@ def _pipe_rows(text: str, table: Table) -> Iterator[tuple[int, list[str]]]:
 
 
 def _relation(found: _Found) -> Relation | None:
-    width = min(_MOST_COLUMNS, max([len(found.names), *(len(row) for _, row in found.rows)]))
+    width = min(MOST_COLUMNS, max([len(found.names), *(len(row) for _, row in found.rows)]))
     rows, sections = _data_rows(found, width)
     used = [at for at in range(width) if any(at < len(row) and row[at] for _, row in rows) or _named(found, at)]
     if len(used) < _FEWEST_COLUMNS or not rows:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from local_rag.reading.relations import MOST_COLUMNS
 from local_rag.records import TableAnswer
 from local_rag.tables.choose import as_asked
 from local_rag.tables.matches import Match, Matcher
@@ -154,4 +155,7 @@ def refuse_bare_time(said: Said, held: RelationSet) -> FromRows | None:
 
 
 def _columns_of(view: View) -> str:
-    return ", ".join(column.name for column in view.columns[:_MOST_SHOWN])
+    names = ", ".join(column.name for column in view.columns[:_MOST_SHOWN])
+    more = f" and {len(view.columns) - _MOST_SHOWN} more" if len(view.columns) > _MOST_SHOWN else ""
+    cut = any(len(one.stored.columns) >= MOST_COLUMNS for one in view.relations)
+    return f"{names}{more}{f'; only the first {MOST_COLUMNS} can be asked' if cut else ''}"
