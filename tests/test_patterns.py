@@ -47,7 +47,7 @@ USED, MADE = used_patterns()
 BUILT = {
     *("bundle.archive._wrong", "bundle.verify._system_library", "machine._of_processor"),
     *(
-        "cluster.engines.qdrant_indexes.QdrantIndexes._collections",
+        "cluster.engines.qdrant_indexes.QdrantIndexes._remove_all_but",
         "cluster.engines.qdrant_indexes.QdrantIndexes.place",
     ),
     *(
