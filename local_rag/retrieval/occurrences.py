@@ -10,7 +10,7 @@ from itertools import chain
 from types import MappingProxyType
 
 from local_rag.retrieval.counting_questions import Phrase
-from local_rag.text.languages import language_of
+from local_rag.text.languages import language_of, language_of_word
 from local_rag.text.tokens import (
     english_stem,
     has_stemmer,
@@ -99,19 +99,12 @@ def _forms(base: str) -> Iterator[str]:
 
 def patterns_in(text: str, phrases: Sequence[Phrase]) -> list[re.Pattern[str]]:
     """Return a pattern for each phrase, with the forms that its words have in a text that is not in English."""
-    language = language_of(text)
-    forms = _forms_in(text, phrases, language) if has_stemmer(language) else {}
+    forms, language = dict[str, set[str]](), language_of(text)
+    for core in dict.fromkeys(core for phrase in phrases for core in _inflected_words(phrase)):
+        if has_stemmer(own := language_of_word(core, language)):
+            stem = stem_in(core, own)
+            forms[core] = {word for word in _words_in(text) if stem_in(word, own) == stem}
     return [pattern_of(phrase, forms) for phrase in phrases]
-
-
-def _forms_in(text: str, phrases: Sequence[Phrase], language: str) -> dict[str, set[str]]:
-    """Return the words of a text that have the stem of a word of a phrase, by this word."""
-    forms: dict[str, set[str]] = {core: set() for phrase in phrases for core in _inflected_words(phrase)}
-    wanted = {stem_in(core, language): of_core for core, of_core in forms.items()}
-    for word in _words_in(text) if wanted else ():
-        if (of_core := wanted.get(stem_in(word, language))) is not None:
-            of_core.add(word)
-    return forms
 
 
 def foreign_forms(text: str, found: Sequence[Occurrence], phrases: Sequence[Phrase]) -> list[str]:
@@ -119,7 +112,8 @@ def foreign_forms(text: str, found: Sequence[Occurrence], phrases: Sequence[Phra
 
     Stemmers of other languages also join some derived words, so a reader must see what was counted.
     """
-    if not has_stemmer(language_of(text)):
+    language = language_of(text)
+    if not any(has_stemmer(language_of_word(core, language)) for one in phrases for core in _inflected_words(one)):
         return []
     asked = {_prepared(phrase.text) for phrase in phrases}
     return [form for one in found if (form := _prepared(text[one.start : one.end])) not in asked]

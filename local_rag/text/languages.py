@@ -75,6 +75,11 @@ _SCRIPTS = MappingProxyType(
 LANGUAGES = frozenset({*FUNCTION_WORDS, *_SCRIPTS.values()})
 
 
+def language_of_word(word: str, around: str) -> str:
+    """Return the language of a word in a text of the language `around`: another one if its script is."""
+    return language_of(word) if word[:1] > _LAST_LATIN and around in FUNCTION_WORDS else around
+
+
 def language_of(text: str) -> str:
     """Return the language of a text, English if nothing tells another.
 

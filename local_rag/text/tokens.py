@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from local_rag.text.languages import ENGLISH, FUNCTION_WORDS, LANGUAGES, language_of
+from local_rag.text.languages import ENGLISH, FUNCTION_WORDS, LANGUAGES, language_of, language_of_word
 from local_rag.text.words import caseless, is_unspaced, normalize, runs_of, words_of
 
 # Part of the key of every index: raise it when the code below makes other tokens of the same text.
@@ -85,6 +85,7 @@ def document_tokens(texts: Sequence[str], words: dict[str, set[str]] | None = No
 
 def _terms_of(word: str, language: str) -> tuple[str, ...]:
     """Return the stems of a word in its language, then those in English and of its pieces that differ."""
+    language = language_of_word(word, language)
     stems_of = _remembered if len(word) <= _SHORT else _stems_of
     own = stems_of(word, language, language)
     also = list(stems_of(word, language, ENGLISH)) if language != ENGLISH else []
