@@ -151,7 +151,8 @@ def refuse_bare_time(said: Said, held: RelationSet) -> FromRows | None:
         return None
     time = PREPOSITION.sub("", said.text[periods[0].start : periods[0].end])
     shown = "; ".join(spans[: _MOST_SHOWN // 2])
-    return FromRows(refusal=f"No table has a date of {time}: {shown}.", unknown=(time,))
+    paths = tuple(dict.fromkeys(one.stored.path for one in held.named[:_MOST_TABLES]))
+    return FromRows(refusal=f"No table has a date of {time}: {shown}.", unknown=(time,), considered=paths)
 
 
 def _columns_of(view: View) -> str:
