@@ -367,14 +367,23 @@ class _Chooser(Extremes):
                 yield self._done(self._query("cell", one, shown=one) if alone else self._query("sum", one))
             return
         if subject_column is None and said.focus in {"which", "list", ""} and self._names_rows() and conditions:
-            yield self._done(self._query("list", shown=self._label()))
+            yield self._done(self._query("list", shown=self._not_given(self._label())))
             return
         if subject_column is None:
             raise NotReadError
         if not conditions and not (said.focus in {"which", "list"} and _EXISTS.search(said.text)):
             raise NotReadError
         operation: Operation = "list" if said.focus in {"which", "list"} else "cell"
-        yield self._done(self._query(operation, shown=subject_column))
+        yield self._done(self._query(operation, shown=self._not_given(subject_column)))
+
+    def _not_given(self, column: ViewColumn | None) -> ViewColumn | None:
+        """Return a column to show; the one beside it if its value is given, as in "ST-4480 accuracy"."""
+        if not any(match.strength == 1 and one.column == column for match, one in self.values):
+            return column
+        others = [one for one in self.view.columns if one != column]
+        if len(others) != 1:
+            raise NotReadError
+        return others[0]
 
     def _sums(self) -> bool:
         """Return whether an amount is asked for that may stand in several rows, such as what was spent."""

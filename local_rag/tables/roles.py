@@ -183,7 +183,11 @@ class Roles:
             try:
                 found.append(period_condition(period, self.view, self.said, self.matches, apart))
             except NoConditionError:
-                if not (period.is_year and str(period.year) in self.view.names):
+                year = period.year or (period.first.year if period.first else None)
+                named = str(year) in self.view.names
+                if named and not period.is_year:
+                    raise  # which part of the year it is of, only its text says
+                if not named:
                     self.no_time = PREPOSITION.sub("", self.said.text[period.start : period.end])
         return found
 
