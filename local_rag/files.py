@@ -188,6 +188,11 @@ def document_sha256(path: Path | str) -> str:
         return hashlib.file_digest(handle, "sha256").hexdigest()
 
 
+def literal_path(path: str) -> str:
+    """Return the filter that one path passes, whatever signs it has."""
+    return re.sub(r"([*?\[\]\\])", r"\\\1", path)
+
+
 def plain_pattern(pattern: str) -> str:
     """Return the pattern of a filter without the signs that let its special ones stand for themselves."""
     return re.sub(r"\\(.)", r"\1", pattern)
@@ -196,7 +201,7 @@ def plain_pattern(pattern: str) -> str:
 def moved_pattern(pattern: str, moved: Mapping[str, str]) -> str:
     """Return the pattern of a filter; if it names a file that has moved by its whole path, that of the present path."""
     new = moved.get(plain_pattern(pattern))
-    return pattern if new is None else re.sub(r"([*?\[\]\\])", r"\\\1", new)
+    return pattern if new is None else literal_path(new)
 
 
 def write_whole(path: Path, content: bytes | str, *, durable: bool = False) -> None:

@@ -18,6 +18,7 @@ from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column, parse_columns
 from local_rag.extraction.extraction import Extraction, Table
 from local_rag.extraction.saved_tables import SavedTables
+from local_rag.files import literal_path
 from local_rag.judged import UNMARKED, Judged, Marking
 from local_rag.llama.generator import never
 from local_rag.models.choice import chosen, find, identity_of
@@ -25,7 +26,6 @@ from local_rag.models.reader import Reader
 from local_rag.records import Answer, Found, Passage, Progress, Written
 from local_rag.retrieval.counting_questions import FindQuestion, any_question, as_words, asks_for_documents
 from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words, scope_of
-from local_rag.retrieval.filters import literal_path
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace, search_keywords
 from local_rag.retrieval.version_families import Versions

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from local_rag.catalogue.contents import Contents
 from local_rag.display import Name, names_below
-from local_rag.retrieval.filters import literal_path, outermost
+from local_rag.files import literal_path
+from local_rag.retrieval.filters import outermost
 from local_rag.text.words import normalize
 
 _DEEPEST = 40  # folders within folders; what lies deeper stands in the last of them

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from local_rag.asking import Filters
 from local_rag.errors import LibraryError
+from local_rag.files import literal_path
 from local_rag.index.protocol import Allowed, PassageStore
 from local_rag.keys import key_of
 from local_rag.reading.ignore import parse_pattern
@@ -143,11 +144,11 @@ def _path_filter(wanted: str, roots: Sequence[str], *, are_limits: bool = False)
     wanted = _composed(wanted)
     shown = [wanted] if are_limits else list(dict.fromkeys((wanted, _PLACE.sub("", wanted))))
     patterns = [(one, _is_literal(one)) for one in shown]
-    patterns += [(_escaped(one), True) for one in shown if _WILD & set(one)]
+    patterns += [(literal_path(one), True) for one in shown if _WILD & set(one)]
     if not are_limits:
         below = [(root.rpartition("/")[0], one) for root in roots for one in shown if _begins_with_name(one, root)]
-        patterns += [(f"{_escaped(parent)}/{one}", _is_literal(one)) for parent, one in below]
-        patterns += [(f"{_escaped(parent)}/{_escaped(one)}", True) for parent, one in below if _WILD & set(one)]
+        patterns += [(f"{literal_path(parent)}/{one}", _is_literal(one)) for parent, one in below]
+        patterns += [(f"{literal_path(parent)}/{literal_path(one)}", True) for parent, one in below if _WILD & set(one)]
     every = [_one_path_filter(pattern, roots, literal=literal) for pattern, literal in patterns]
     beginnings = [beginning for some, _ in every for beginning in some]
 
@@ -164,15 +165,6 @@ def _begins_with_name(wanted: str, root: str) -> bool:
 
 def _is_literal(pattern: str) -> bool:
     return not set("*?[") & set(pattern)
-
-
-def literal_path(path: str) -> str:
-    """Return the filter that one path passes, whatever signs it has."""
-    return _escaped(path)
-
-
-def _escaped(name: str) -> str:
-    return re.sub(r"([*?\[\]\\])", r"\\\1", name)
 
 
 def _one_path_filter(wanted: str, roots: Sequence[str], *, literal: bool) -> tuple[Sequence[str], _Fits]:
