@@ -104,7 +104,7 @@ def patterns_in(text: str, phrases: Sequence[Phrase]) -> list[re.Pattern[str]]:
         if has_stemmer(own := language_of_word(core, language)):
             stem = stem_in(core, own)
             forms[core] = {word for word in _words_in(text) if stem_in(word, own) == stem}
-    return [pattern_of(phrase, forms) for phrase in phrases]
+    return [pattern_of(phrase, forms) if forms else _english_pattern(phrase) for phrase in phrases]
 
 
 def foreign_forms(text: str, found: Sequence[Occurrence], phrases: Sequence[Phrase]) -> list[str]:
@@ -122,6 +122,11 @@ def foreign_forms(text: str, found: Sequence[Occurrence], phrases: Sequence[Phra
 @functools.lru_cache(maxsize=1)
 def _words_in(text: str) -> frozenset[str]:
     return frozenset(piece for word in words_of(_searched(text)) for piece in word.split("'"))
+
+
+@functools.lru_cache(maxsize=64)
+def _english_pattern(phrase: Phrase) -> re.Pattern[str]:
+    return pattern_of(phrase)
 
 
 def pattern_of(phrase: Phrase, forms: Mapping[str, Collection[str]] = MappingProxyType({})) -> re.Pattern[str]:
@@ -187,10 +192,11 @@ def _is_inflected(word: str) -> bool:
     return bool(_LETTERS.match(word)) and (_is_latin(word) or has_stemmer(language_of(word)))
 
 
-def _inflected_words(phrase: Phrase) -> list[str]:
+@functools.lru_cache(maxsize=64)
+def _inflected_words(phrase: Phrase) -> tuple[str, ...]:
     """Return the words of a phrase whose other forms count too, without case: none if they are quoted."""
     cores = [_core(word).removesuffix("'s") for word in _prepared(phrase.text).split()]
-    return [core for core in cores if not phrase.exact and _is_inflected(core)]
+    return tuple(core for core in cores if not phrase.exact and _is_inflected(core))
 
 
 def has_inflections(phrase: Phrase) -> bool:
