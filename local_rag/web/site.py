@@ -159,7 +159,7 @@ class PageRequest(Request):
     def _names(self) -> Name:
         return self.library.place_names()
 
-    def name_of(self, path: str) -> str:
+    def name_of(self, path: Path | str) -> str:
         """Return a path or place as it is named to everybody: from its indexed folder on, as in JSON."""
         return self._names(path)
 

@@ -91,23 +91,22 @@ def _event(name: str, data: object) -> bytes:
 
 
 def _earlier(request: PageRequest, asked: AskRequest, before: Sequence[KeptTurn], shown: int) -> str:
-    thread = view_thread(before, request.library, asked.conversation or "", start=shown)
+    thread = view_thread(before, request.library, request.name_of, asked.conversation or "", start=shown)
     return request.site.fragment("thread.html", thread=thread, may_record=request.may_rate)
 
 
 def _passages(request: PageRequest, asked: AskRequest, passages: Sequence[Passage], number: int) -> dict[str, object]:
-    library = request.library
-    name = library.place_names()
-    evidence = cards(library, asked.question, passages, anchor=f"{anchor_of(number)}-source")
+    name, anchor = request.name_of, f"{anchor_of(number)}-source"
+    evidence = cards(request.library, asked.question, passages, anchor=anchor, name=name)
     html = request.site.fragment("cards.html", cards=evidence)
     return {"count": len(passages), "passages": [passage_as_dict(passage, name) for passage in passages], "html": html}
 
 
 def _done(request: PageRequest, asked: AskRequest, served: ServedAnswer, number: int) -> dict[str, object]:
     library, fragment = request.library, request.site.fragment
-    turn = view_new(asked, served, number, library)
+    turn = view_new(asked, served, number, library, request.name_of)
     return {
-        "answer": answer_as_dict(served.answer, library.place_names()),
+        "answer": answer_as_dict(served.answer, request.name_of),
         "again": served.again,
         "conversation": served.conversation,
         "notice": served.notice,

@@ -45,7 +45,7 @@ def home(request: PageRequest) -> Response:
     question, thread = text_field(fields, "q"), Thread()
     if conversation := text_field(fields, "conversation"):
         with request.history() as history:
-            thread = view_thread(history.turns(conversation), request.library, conversation)
+            thread = view_thread(history.turns(conversation), request.library, request.name_of, conversation)
     filters = filters_of(fields)
     if filters or fields.get("scope"):
         thread = replace(thread, filters=filters)
@@ -75,9 +75,9 @@ async def ask(request: PageRequest) -> Response:
         library, kept = request.library, before if served.conversation == asked.conversation else []
         if request.wants_json:
             more = {"again": served.again, "conversation": served.conversation, "notice": served.notice}
-            return json_response(answer_as_dict(served.answer, library.place_names()) | more)
-        thread = view_thread(kept, library, served.conversation or asked.conversation or "")
-        turns = [*thread.turns, view_new(asked, served, len(kept) + 1, library)]
+            return json_response(answer_as_dict(served.answer, request.name_of) | more)
+        thread = view_thread(kept, library, request.name_of, served.conversation or asked.conversation or "")
+        turns = [*thread.turns, view_new(asked, served, len(kept) + 1, library, request.name_of)]
         return _page(request, "", replace(thread, turns=turns, filters=asked.options.filters))
 
     return await request.aside(show)
@@ -98,10 +98,10 @@ async def search(request: PageRequest) -> Response:
     def show() -> Response:
         library = request.library
         if request.wants_json:
-            name, reranked = library.place_names(), library.reranks and asked.options.rerank
-            passages = [passage_as_dict(passage, name) for passage in trace.passages]
+            reranked = library.reranks and asked.options.rerank
+            passages = [passage_as_dict(passage, request.name_of) for passage in trace.passages]
             return json_response({"question": asked.question, "reranked": reranked, "passages": passages})
-        evidence = cards(library, asked.question, trace.passages)
+        evidence = cards(library, asked.question, trace.passages, name=request.name_of)
         return _page(request, asked.question, Thread(filters=asked.options.filters), cards=evidence, searched=True)
 
     response = await request.aside(show)
@@ -132,12 +132,12 @@ async def find(request: PageRequest) -> Response:
     def show() -> Response:
         library = request.library
         if request.wants_json:
-            return json_response(found_as_dict(found, library.place_names()))
+            return json_response(found_as_dict(found, request.name_of))
         places = sorted(found.places, key=_SORTS[sort], reverse=down) if sort in _SORTS else found.places
         ordered = replace(found, places=tuple(places))
         if fields.get("format") == "csv":
-            return attachment(found_as_csv(ordered, library.place_names()), "found.csv", "text/csv")
-        listed = view_list(ordered, library.contents().documents, library.place_names())
+            return attachment(found_as_csv(ordered, request.name_of), "found.csv", "text/csv")
+        listed = view_list(ordered, library.contents().documents, request.name_of)
         address = f"/find?{as_query('q', asked.question, asked.options.filters)}"
         return request.page("find.html", question=asked.question, listed=listed, address=address, sort=sort, down=down)
 

@@ -67,11 +67,10 @@ def _trace(request: PageRequest, trace: Trace, shown: Mapping[str, Any]) -> Resp
             {hit.list_name: (hit.rank, hit.score) for hit in card.passage.hits},
             number <= kept,
         )
-        for number, card in enumerate(cards(library, text, trace.passages), start=1)
+        for number, card in enumerate(cards(library, text, trace.passages, name=request.name_of), start=1)
     ]
     if request.wants_json:
-        name = library.place_names()
-        passages = [passage_as_dict(row.card.passage, name) | {"kept": row.kept} for row in rows]
+        passages = [passage_as_dict(row.card.passage, request.name_of) | {"kept": row.kept} for row in rows]
         return json_response({"question": text, "seconds": trace.seconds, "passages": passages, "missing": missing})
     return _page(
         request,

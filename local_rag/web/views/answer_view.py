@@ -130,13 +130,13 @@ def view_answer(
     notice: str = "",
     changed: Sequence[str] = (),
     library: View | None = None,
+    name: Name = display_path,
 ) -> AnswerView:
     """Gather what the page shows of an answer; new fields of `Answer` reach the page only here.
 
     Citations lead to the cards whose ids begin with `anchor`, and what is listed leads to documents of the `library`.
     The files of the cited documents at the paths `changed` have changed.
     """
-    name = library.place_names() if library else display_path
     last = max((len(answer.read), *(one.number for one in answer.citations)))
     sources = range(1, last + 1) if answer.answered and not (answer.found or answer.table) else ()
     cited = {one.number: one.passage for one in answer.citations}
@@ -176,6 +176,7 @@ def cards(
     *,
     answer: Answer | None = None,
     anchor: str = "source",
+    name: Name = display_path,
 ) -> list[Card]:
     """Make a card of each passage: first those that the answer read, by their numbers; none of what a list shows.
 
@@ -183,7 +184,7 @@ def cards(
     """
     if answer and (answer.found or answer.table):
         return []
-    made = _cards(question, passages, answer, anchor, library.place_names() if library else display_path)
+    made = _cards(question, passages, answer, anchor, name)
     return _link_cards(library, made) if library else made
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from local_rag.asking import EVERYTHING, Filters, KeptTurn
+from local_rag.display import Name, display_path
 from local_rag.serving.requests import AskRequest, ServedAnswer
 from local_rag.view import View
 from local_rag.web.forms import as_pairs
@@ -48,7 +49,7 @@ def anchor_of(number: int) -> str:
     return f"turn-{number}"
 
 
-def view_kept(kept: KeptTurn, number: int, library: View | None = None) -> TurnView:
+def view_kept(kept: KeptTurn, number: int, library: View | None = None, name: Name = display_path) -> TurnView:
     """Return a turn of the history; with a library, passages lead to the documents that it still holds."""
     anchor = f"{anchor_of(number)}-source"
     return TurnView(
@@ -58,12 +59,12 @@ def view_kept(kept: KeptTurn, number: int, library: View | None = None) -> TurnV
         say_scope(kept.filters),
         as_pairs(kept.filters),
         kept.opens and number > 1,
-        view_answer(kept.answer, anchor=anchor, found=kept.found, library=library),
-        cards(library, kept.answer.question, kept.answer.read, answer=kept.answer, anchor=anchor),
+        view_answer(kept.answer, anchor=anchor, found=kept.found, library=library, name=name),
+        cards(library, kept.answer.question, kept.answer.read, answer=kept.answer, anchor=anchor, name=name),
     )
 
 
-def view_new(asked: AskRequest, served: ServedAnswer, number: int, library: View) -> TurnView:
+def view_new(asked: AskRequest, served: ServedAnswer, number: int, library: View, name: Name) -> TurnView:
     """Return a turn that was just answered, with all passages that were found for it."""
     anchor, filters = f"{anchor_of(number)}-source", asked.options.filters
     return TurnView(
@@ -80,12 +81,13 @@ def view_new(asked: AskRequest, served: ServedAnswer, number: int, library: View
             notice=served.notice,
             changed=served.changed,
             library=library,
+            name=name,
         ),
-        cards(library, asked.question, served.answer.passages, answer=served.answer, anchor=anchor),
+        cards(library, asked.question, served.answer.passages, answer=served.answer, anchor=anchor, name=name),
     )
 
 
-def view_thread(turns: Sequence[KeptTurn], library: View, conversation: str, *, start: int = 0) -> Thread:
+def view_thread(turns: Sequence[KeptTurn], library: View, name: Name, conversation: str, *, start: int = 0) -> Thread:
     """Return a conversation without its first `start` turns."""
-    shown = [view_kept(kept, number, library) for number, kept in enumerate(turns, start=1) if number > start]
+    shown = [view_kept(kept, number, library, name) for number, kept in enumerate(turns, start=1) if number > start]
     return Thread(conversation, shown, turns[-1].filters if turns else EVERYTHING)
