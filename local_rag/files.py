@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from io import BufferedReader
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 DEFAULT_FOLDER = Path(".local-rag")  # of a library, in the current folder
 _PARENT = Path(__file__).parents[1]  # the checkout, or where packages are installed
@@ -198,10 +198,13 @@ def plain_pattern(pattern: str) -> str:
     return re.sub(r"\\(.)", r"\1", pattern)
 
 
-def moved_pattern(pattern: str, moved: Mapping[str, str]) -> str:
-    """Return the pattern of a filter; if it names a file that has moved by its whole path, that of the present path."""
-    new = moved.get(plain_pattern(pattern))
-    return pattern if new is None else literal_path(new)
+def move_filters(filters: dict[str, Any], moved: Mapping[str, str]) -> bool:
+    """Let filters, as JSON, that name a moved file by its whole path name its present one; return whether any did."""
+    new = [moved.get(plain_pattern(one)) for one in filters["within"]]
+    filters["within"] = [
+        one if path is None else literal_path(path) for one, path in zip(filters["within"], new, strict=True)
+    ]
+    return any(path is not None for path in new)
 
 
 def write_whole(path: Path, content: bytes | str, *, durable: bool = False) -> None:

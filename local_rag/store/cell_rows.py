@@ -7,7 +7,7 @@ filters; each belongs to a person.
 import json
 from collections.abc import Callable, Iterable, Mapping
 
-from local_rag.files import moved_pattern
+from local_rag.files import move_filters
 from local_rag.serialization import to_line
 from local_rag.store.database import Store
 from local_rag.store.schema import crc32, has_cells
@@ -80,9 +80,7 @@ def move_tables(store: Store, moved: Mapping[str, str]) -> None:
         return
     for key, text in store.connection.execute("SELECT id, saved FROM saved_tables").fetchall():
         saved = json.loads(text)
-        within = [moved_pattern(one, moved) for one in saved["filters"]["within"]]
-        if within != saved["filters"]["within"]:
-            saved["filters"]["within"] = within
+        if move_filters(saved["filters"], moved):
             store.connection.execute("UPDATE saved_tables SET saved = ? WHERE id = ?", (to_line(saved).decode(), key))
 
 

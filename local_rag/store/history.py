@@ -25,7 +25,7 @@ from local_rag.asking import (
     Suggested,
 )
 from local_rag.errors import MissingError
-from local_rag.files import moved_pattern
+from local_rag.files import move_filters
 from local_rag.records import Answer, Passage
 from local_rag.serialization import from_plain, to_line
 from local_rag.store.history_file import (
@@ -441,10 +441,7 @@ class History:
         ):
             for row, text in self._connection.execute(f"SELECT {key}, {column} FROM {table}").fetchall():  # noqa: S608
                 kept = json.loads(text)
-                filters = kept["filters"] if table == "question_lists" else kept
-                within = [moved_pattern(one, moved) for one in filters["within"]]
-                if within != filters["within"]:
-                    filters["within"] = within
+                if move_filters(kept["filters"] if table == "question_lists" else kept, moved):
                     update = f"UPDATE {table} SET {column} = ? WHERE {key} = ?"  # noqa: S608
                     self._connection.execute(update, (to_line(kept).decode(), row))
 
