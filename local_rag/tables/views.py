@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -53,7 +53,11 @@ class ViewColumn:
 
 @lru_cache(maxsize=10_000)  # a question asks for those of each column many times
 def _keys_of_name(name: str) -> tuple[str, ...]:
-    return tuple(word for key in word_keys(name) for word in TRANSLATED.get(key, (key,)))
+    return _in_english(word_keys(name))
+
+
+def _in_english(keys: Iterable[str]) -> tuple[str, ...]:
+    return tuple(word for key in keys for word in TRANSLATED.get(key, (key,)))
 
 
 @lru_cache(maxsize=10_000)
@@ -132,7 +136,7 @@ def _names(one: NamedRelation) -> frozenset[str]:
     stored = one.stored
     texts = [PurePath(stored.path).stem, stored.sheet, stored.name, stored.title, PurePath(stored.path).parent.name]
     keys = {key for text in texts for key in word_keys(text.replace("_", " "))}
-    return frozenset(keys.union(*(TRANSLATED[key] for key in keys & TRANSLATED.keys())))
+    return frozenset(keys.union(_in_english(keys)))
 
 
 def of_year(view: View, year: int) -> View:
@@ -301,8 +305,7 @@ def values_of(column: ViewColumn, held: RelationSet) -> Values:
         for text in texts:
             if len(text) > _LONGEST_VALUE or not (keys := tuple(word_keys(text))) or len(keys) > _MOST_WORDS:
                 continue
-            english = tuple(word for key in keys for word in TRANSLATED.get(key, (key,)))
-            for form in {keys, english}:
+            for form in {keys, _in_english(keys)}:
                 whole_values.setdefault(form, []).append(text)
             for word in keys:
                 by_word.setdefault(word, set()).add(text)
