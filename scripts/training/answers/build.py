@@ -19,6 +19,7 @@ import numpy as np
 from local_rag.answering.prompt import closing_prompt, sources_prompt
 from local_rag.answering.selection import Source, select_sources
 from local_rag.asking import Turn
+from local_rag.errors import QuestionError
 from local_rag.llama.generator import Vocabulary
 from local_rag.llama.models_in_use import open_vocabulary
 from local_rag.model_records import AnswerForm
@@ -159,7 +160,10 @@ def prompt_of(entry: Entry, request: str, vocabulary: Vocabulary, seed: str) -> 
     tokens = random.Random(seed).choices(list(_SHOWN), list(_SHOWN.values()))[0]
     sources = sources_of(entry, tokens, seed)
     before = Turn(entry.before) if entry.before else None
-    prefix, used = sources_prompt(entry.question, sources, model=vocabulary, room=LONGEST, before=before)
+    try:
+        prefix, used = sources_prompt(entry.question, sources, model=vocabulary, room=LONGEST, before=before)
+    except QuestionError:  # a table that is longer than a prompt
+        return None
     if not sources or len(used) < len(sources):
         return None
     asked = request.replace(*_BRIEF) if entry.brief else request
