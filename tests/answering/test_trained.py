@@ -1,6 +1,7 @@
 """Answers of a model that was trained to refuse: told as they are written, and checked sentence by sentence."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -169,6 +170,20 @@ def test_more_is_read_only_where_the_first_sources_do_not_answer() -> None:
     assert (answer.text, selected) == ("At seven. [2]", ["more"])
     ask(generator, BOAT, more=(more,))
     assert selected == ["more"]
+
+
+@pytest.mark.parametrize(
+    ("sure", "likely", "read"), [(4.0, -2.0, False), (4.0, -1.0, True), (1.0, -2.0, True), (4.0, None, True)]
+)
+def test_a_sure_refusal_reads_more_only_if_the_reader_finds_something_likelier(
+    sure: float, likely: float | None, read: bool
+) -> None:
+    generator = TrainedGenerator(lambda prompt: "At seven." if "seven" in prompt else TRAINED.refusal, sure=sure)
+    first = [replace(one, answers=None if likely is None else -2.0) for one in sources("Rye is bread.")]
+    then = [replace(one, answers=likely) for one in sources("Rye is bread.", BOAT)]
+    answerer = Answerer(lambda: generator, form=TRAINED)
+    answer = answerer.answer(read_question("When does the boat leave?"), first, more=(lambda: then,))
+    assert (answer.outcome == "answered") == read
 
 
 def test_of_two_readings_the_one_counts_of_which_the_model_is_surer() -> None:
