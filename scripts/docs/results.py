@@ -123,6 +123,7 @@ def size_sections(measurements: Path = MEASUREMENTS) -> list[str]:
         "rerank-speed.json": _reranking_time,
         "grow-*.json": _growth,
         "near.json": _many_vectors,
+        "first-index.json": _first_index,
         "search-while-indexing.json": _searching_while_indexing,
     }
     return _sections(measurements, sections)
@@ -391,6 +392,19 @@ def _many_vectors(reports: list[list[Measurement]]) -> Iterator[str]:
         for row in used
     ]
     yield table(["vectors", "index", "recall@150, %", "worst question, %", "ms", "build s"], cells)
+
+
+def _first_index(reports: list[Measurement]) -> Iterator[str]:
+    (report,) = reports
+    medians = {name: row for name, row in report["medians"].items() if "documents" in row}
+    yield "### The first `index`"
+    yield prose(
+        f"Seconds from the start of the first `index` of {report['folder']} until some documents can be searched, "
+        f"until all can, and until the command ends, and those of an `index` with nothing changed. {report['note']}"
+    )
+    names = ("published", "live", "ended", "unchanged")
+    rows = [[name, *(_figure(row[one]) for one in names)] for name, row in medians.items()]
+    yield table(["", "some documents", "all documents", "ended", "unchanged"], rows)
 
 
 def _searching_while_indexing(reports: list[Measurement]) -> Iterator[str]:
