@@ -396,14 +396,13 @@ def _many_vectors(reports: list[list[Measurement]]) -> Iterator[str]:
 
 def _first_index(reports: list[Measurement]) -> Iterator[str]:
     (report,) = reports
-    medians = {name: row for name, row in report["medians"].items() if "documents" in row}
     yield "### The first `index`"
     yield prose(
-        f"Seconds from the start of the first `index` of {report['folder']} until some documents can be searched, "
-        f"until all can, and until the command ends, and those of an `index` with nothing changed. {report['note']}"
+        "Seconds from the start of the first `index` of a folder until some documents can be searched, until all can, "
+        f"and until the command ends, and those of an `index` with nothing changed. The folder: {report['about']}"
     )
     names = ("published", "live", "ended", "unchanged")
-    rows = [[name, *(_figure(row[one]) for one in names)] for name, row in medians.items()]
+    rows = [[name, *(_figure(row[one]) for one in names)] for name, row in report["medians"].items()]
     yield table(["", "some documents", "all documents", "ended", "unchanged"], rows)
 
 
