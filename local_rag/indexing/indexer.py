@@ -50,9 +50,11 @@ from local_rag.settings import Settings, index_settings
 from local_rag.store.cell_rows import move_tables
 from local_rag.store.context_rows import documents_to_compare, documents_without_a_plan, forget_distinctions, set_apart
 from local_rag.store.database import Store, StoredDocument, UnreadFile
+from local_rag.store.erasing import note_moved
 from local_rag.store.history import kept_history
 from local_rag.store.housekeeping import ocr_folder, prune_ocr_pages, purge_superseded
 from local_rag.store.link_rows import paths_named, put_links
+from local_rag.store.people_file import patterns_of_limits
 from local_rag.store.published import ever_published, made_from, note_publish
 from local_rag.store.relation_rows import put_relations
 from local_rag.store.seen import compared_limits, note_compared
@@ -243,9 +245,14 @@ class Indexer:
         report.unreachable = sorted(found.roots.unreachable)
 
     def _note_moved(self, moved: Mapping[str, str]) -> None:
-        """Let history and saved tables name documents by their present paths, so that they are erased with them."""
+        """Let history and saved tables name documents by their present paths, so that they are erased with them.
+
+        The limits of people stay, and show nothing else than before; the former paths that they name are remembered.
+        """
         if moved:
             move_tables(self._store, moved)
+        with suppress(LibraryError):
+            note_moved(self._store, moved, patterns_of_limits(self._store.folder))
         with suppress(LibraryError), kept_history(self._store.folder) as history:
             if history and moved:
                 history.move_documents(moved)

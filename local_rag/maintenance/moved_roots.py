@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +11,11 @@ from local_rag.files import is_utf8
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.roots import Roots, require_no_library
 from local_rag.maintenance.removal import publish_paths
+from local_rag.store.cell_rows import move_tables
 from local_rag.store.database import Store
+from local_rag.store.erasing import note_moved
 from local_rag.store.history import kept_history
+from local_rag.store.people_file import patterns_of_limits
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +60,19 @@ def move_root(store: Store, indexes: Indexes, former: Path | str, present: Path 
             f"The library already holds documents of {new}; remove the outdated ones with `local-rag remove {old}` or "
             f"`local-rag remove {new}`."
         )
-    documents = store.count_below(old)
+    documents = [one.path for one in store.documents() if Path(one.path).is_relative_to(old)]
     with store.transaction():
         store.move_paths(old, new)
+        note_moved(store, {str(old): str(new)}, patterns_of_limits(store.folder))
+        move_tables(store, _moved(documents, old, new))
         publish_paths(store, indexes)
     with kept_history(store.folder) as history:
         if history:
-            below = [path for _, path in history.documents() if Path(path).is_relative_to(old)]
-            history.move_documents({path: str(new / Path(path).relative_to(old)) for path in below})
-    return documents
+            history.move_documents(_moved([*documents, *(path for _, path in history.documents())], old, new))
+    return len(documents)
+
+
+def _moved(paths: Iterable[str], old: Path, new: Path) -> dict[str, str]:
+    """Return where the files below a folder that has moved are now."""
+    below = (path for path in paths if Path(path).is_relative_to(old))
+    return {path: str(new / Path(path).relative_to(old)) for path in below}

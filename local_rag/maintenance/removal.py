@@ -34,8 +34,10 @@ from local_rag.store.erasing import (
     earlier_documents,
     end_erasing,
     erasing,
+    forget_former,
     forget_names,
     forget_orders,
+    former_paths,
     hidden_among,
     ordered_erasures,
 )
@@ -155,13 +157,14 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
     drop_unused_cells(store)
     _forget_names(store)
     prune_ocr_pages(store.folder, store.content_hashes())
-    names = _names_of(store, work)
+    names = _names_of(store, work.paths | former_paths(store, work.paths))
     with kept_history(store.folder) as history:
         if history:
             history.forget_documents(is_gone, erased=names)
     forget_questions(store.folder, is_gone)
     forget_limits(store.folder, names)
     forget_tables(store, names)
+    forget_former(store, work.names)
     indexes.over(store).expunge()
     indexes.over(store).prune()
     delete_files(leftovers(store.folder))
@@ -170,17 +173,17 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
     end_erasing(store)
 
 
-def _names_of(store: Store, work: Erasing) -> Callable[[str], bool]:
-    """Return a function that says whether a pattern names what is erased: by its path, or by a name of its own.
+def _names_of(store: Store, paths: frozenset[str]) -> Callable[[str], bool]:
+    """Return a function that says whether a pattern names what is erased: by one of its paths, or a name of its own.
 
     A name that other documents have in their paths tells nothing.
     """
     others = {name for document in store.documents() for name in document.path.split("/")}
-    names = {Path(path).name for path in work.paths} - others
+    names, erased = {Path(path).name for path in paths} - others, Erasing(paths)
 
     def name(pattern: str) -> bool:
         forms = {pattern, plain_pattern(pattern)}
-        return any(work.names(one.rstrip("/")) or not names.isdisjoint(one.split("/")) for one in forms)
+        return any(erased.names(one.rstrip("/")) or not names.isdisjoint(one.split("/")) for one in forms)
 
     return name
 

@@ -3,17 +3,20 @@
 The record is committed together with the removal of the documents and deleted last, so that an erasure that was killed
 is finished by the next command that writes. What is ordered while another process writes is recorded, too, and begun by
 whoever writes next. Of an erased document below a root that stays, a hidden path remains, which `index` skips although
-it tells no name: the root, a salt, and the keyed hash of what followed the root; so it moves with its root.
+it tells no name: the root, a salt, and the keyed hash of what followed the root; so it moves with its root. What names
+a document by a path where it was before is erased with it, too.
 """
 
 import hashlib
 import hmac
+import itertools
 import re
 import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from local_rag.files import plain_pattern
 from local_rag.store.database import BELOW, Store, StoredDocument
 
 
@@ -112,6 +115,47 @@ def earlier_documents(store: Store, bases: Iterable[Path]) -> list[tuple[str, st
         ):
             found += store.connection.execute(query, (base,)).fetchall()
     return [(sha256, path) for sha256, path in found if not is_hidden(path)]
+
+
+_FORMER = "former_paths"  # among what a store remembers: each with the present path
+
+
+def note_moved(store: Store, moved: Mapping[str, str], patterns: Iterable[str]) -> None:
+    """Record that documents or folders have moved, from former to present paths; those that patterns name are kept."""
+    words = {word for one in patterns for word in plain_pattern(one).split("/")}
+    known = {before: _moved_to(now, moved) for before, now in _former(store).items()}
+    known |= {old: new for old, new in moved.items() if words & set(old.split("/")).difference(new.split("/"))}
+    if known:
+        store.remember({_FORMER: known})
+
+
+def former_paths(store: Store, paths: Iterable[str]) -> set[str]:
+    """Return where the documents and folders at or below these paths were before, unless others are there now."""
+    found = set[str]()
+    for base, (before, now) in itertools.product(paths, _former(store).items()):
+        if (moved := _moved_to(base, {now: before})) != base:
+            found.add(moved)
+        elif now.startswith(f"{base}/"):
+            found |= {before, before.removesuffix(now[len(base) :])}  # the file, and its folder if that was renamed
+    return {path for path in found if not store.count_below(Path(path))}
+
+
+def forget_former(store: Store, is_erased: Callable[[str], bool]) -> None:
+    """Forget where documents were before that are erased."""
+    if known := _former(store):
+        store.remember({_FORMER: {before: now for before, now in known.items() if not is_erased(now)}})
+
+
+def _former(store: Store) -> dict[str, str]:
+    return dict(store.remembered(_FORMER) or {})
+
+
+def _moved_to(path: str, moved: Mapping[str, str]) -> str:
+    """Return where a path is now: it was moved itself, or a folder above it."""
+    for base in (path, *map(str, Path(path).parents)):
+        if base in moved:
+            return moved[base] + path[len(base) :]
+    return path
 
 
 _HIDDEN = re.compile(r"(.*)/erased:([0-9a-f]{32}):([0-9a-f]{64})\Z", re.DOTALL)

@@ -123,9 +123,14 @@ def remove_person(folder: Path, name: str) -> Person:
     raise MissingError(f"There is no person {name[:LONGEST_NAME]!r}; `local-rag people list` names them.")
 
 
+def patterns_of_limits(folder: Path) -> set[str]:
+    """Return all patterns in the limits of people, as they were given."""
+    return {pattern for person in read_people(folder).values() for pattern in person.limits.within}
+
+
 def forget_limits(folder: Path, is_erased: Callable[[str], bool]) -> None:
     """Delete the patterns that name what is erased from the limits of people; who had no other sees nothing."""
-    if not any(is_erased(pattern) for person in read_people(folder).values() for pattern in person.limits.within):
+    if not any(map(is_erased, patterns_of_limits(folder))):
         return
     with _opened(folder, write=True) as connection:
         for identifier, within in connection.execute("SELECT id, within FROM people").fetchall():

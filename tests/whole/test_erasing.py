@@ -271,6 +271,72 @@ def test_what_names_a_document_by_an_earlier_path_goes_with_it(
     assert held(folder, "quartzword", NAME, "middle.txt", "quartznote") == []
 
 
+def test_what_names_a_document_of_a_moved_folder_goes_with_it(documents: Path, folder: Path) -> None:
+    (documents / NAME).mkdir()
+    for place in (documents / NAME, documents):
+        (place / "note.txt").write_text(f"{place.name} says: {TEXT}\n")
+    served.index(documents / NAME, folder)
+    served.index(documents, folder)
+    filters = Filters(within=(str(documents / NAME / "note.txt"),))
+    with closing(History(folder)) as history:
+        history.begin_list("questions.csv", ["When does the boat leave?"], AskOptions(filters=filters))
+    SavedTables(folder, "").add("Glow", parse_columns(["Glow: Where does it glow?"]), filters, newest=False)
+    add_person(folder, "Anna", "reader", within=filters.within)
+    target = documents.with_name("plain")
+    (documents / NAME).rename(target)
+    with opened(folder) as library:
+        library.move_root(documents / NAME, target)
+        library.remove([target], erase=True)
+    assert [one.limits.within for one in list_people(folder)] == [("/",)]
+    assert held(folder, NAME) == []
+
+
+def test_limits_that_name_a_document_by_a_former_path_are_erased_with_it(
+    documents: Path, folder: Path, secret: Path
+) -> None:
+    add_person(folder, "Anna", "reader", within=[str(secret), "harbour/**"])
+    add_person(folder, "Ben", "reader", within=[f"documents/{secret.name}"])
+    add_person(folder, "Cleo", "reader", within=["boat.txt"])
+    path = secret_moved(secret, secret.with_name("middle.txt"), lambda: served.index(documents, folder))
+    path = secret_moved(path, secret.with_name("note.txt"), lambda: served.index(documents, folder))
+    target = documents.with_name("moved")
+    shutil.move(documents, target)
+    with opened(folder) as library:
+        library.move_root(documents, target)
+        assert f"{secret}" in {pattern for one in list_people(folder) for pattern in one.limits.within}, "none follow"
+        library.remove([target / path.name], erase=True)
+    limits = {one.name: one.limits.within for one in list_people(folder)}
+    assert limits == {"Anna": ("harbour/**",), "Ben": ("/",), "Cleo": ("boat.txt",)}
+    assert held(folder, NAME, "middle.txt", "note.txt") == []
+
+
+def test_limits_that_name_a_folder_by_its_former_name_are_erased_with_it(documents: Path, folder: Path) -> None:
+    (documents / NAME).mkdir()
+    for name in ("one.txt", "two.txt"):
+        (documents / NAME / name).write_text(f"{name} says: {TEXT}\n")
+    served.index(documents, folder)
+    add_person(folder, "Anna", "reader", within=[f"{NAME}/**"])
+    add_person(folder, "Ben", "reader", within=["boat.txt"])
+    (documents / NAME).rename(documents / "plain")
+    served.index(documents, folder)
+    with opened(folder) as library:
+        library.remove([documents / "plain" / "one.txt"], erase=True)
+        assert held(folder, NAME) == ["library.sqlite3", "people.sqlite3"], "the other document was there, too"
+        library.remove([documents / "plain"], erase=True)
+    assert {one.name: one.limits.within for one in list_people(folder)} == {"Anna": ("/",), "Ben": ("boat.txt",)}
+    assert held(folder, NAME) == []
+
+
+def test_limits_that_name_another_document_at_a_former_path_stay(documents: Path, folder: Path, secret: Path) -> None:
+    add_person(folder, "Anna", "reader", within=[str(secret)])
+    path = secret_moved(secret, secret.with_name("note.txt"), lambda: served.index(documents, folder))
+    secret.write_text("The ferry has a crew of four.\n")
+    served.index(documents, folder)
+    with opened(folder) as library:
+        library.remove([path], erase=True)
+    assert [one.limits.within for one in list_people(folder)] == [(str(secret),)]
+
+
 def test_an_erasure_is_stored_when_it_is_ordered_and_begun_by_who_writes_next(folder: Path, secret: Path) -> None:
     with opened(folder) as library:
         with library_lock(folder):  # another process indexes
