@@ -2,9 +2,9 @@
 
 import asyncio
 from _thread import start_new_thread
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from weakref import WeakValueDictionary
 
 from local_rag.errors import LocalRagError
@@ -44,6 +44,27 @@ class Threads:
             raise LateError(
                 "The library did not answer in time, perhaps because a disk is slow; try it again."
             ) from None
+
+
+class Shared(Generic[T]):
+    """Let all who want the result of a function at the same time share a run, which begins after they have asked."""
+
+    def __init__(self, run: Callable[[], Awaitable[T]]) -> None:
+        self._run = run
+        self._running: asyncio.Future[T] | None = None
+        self._next: asyncio.Future[T] | None = None
+
+    async def __call__(self) -> T:
+        """Return the result of a run that begins now, or once the one under way has ended."""
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._after(self._running))
+        return await asyncio.shield(self._next)
+
+    async def _after(self, running: asyncio.Future[T] | None) -> T:
+        if running and not running.done():
+            await asyncio.wait([running])
+        self._running, self._next = self._next, None
+        return await self._run()
 
 
 async def _take(places: Sequence[asyncio.Semaphore]) -> None:

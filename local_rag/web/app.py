@@ -19,7 +19,7 @@ from local_rag.serving.background_runs import QuestionLists, TableRuns
 from local_rag.serving.http import Interface, client_of, json_response, person_of, status_of
 from local_rag.serving.service import Service
 from local_rag.serving.suggested_questions import SuggestedQuestions
-from local_rag.serving.threads import LateError
+from local_rag.serving.threads import LateError, Shared, Threads
 from local_rag.serving.unix_socket import SocketServer
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web import site
@@ -103,6 +103,7 @@ def make_app(
     lists, tables, drawings = QuestionLists(service), TableRuns(service), PageDrawings()
     suggested = SuggestedQuestions(service)
     added = [interface(service) for interface in interfaces]
+    looks = Threads()  # at the people: before the checks, nothing takes a place of those who have passed them
 
     def told(scope: Scope, status: int, seconds: float) -> None:
         method = scope["method"] if scope["method"] in _METHODS else "other"
@@ -155,7 +156,7 @@ def make_app(
         hosts=hosts,
         origins={f"http://{host}" for host in hosts} if origins is None else origins,
         access=access or Access(),
-        people=lambda: service.aside(service.library.people.now),
+        people=Shared(lambda: looks(service.library.people.now)),
         behind_proxy=behind_proxy,
         limits=limits,
         told=told,

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from local_rag.serving.threads import LateError, Threads
+from local_rag.serving.threads import LateError, Shared, Threads
 
 
 def test_one_client_does_not_take_all_places() -> None:
@@ -35,3 +35,42 @@ def test_the_event_loop_does_not_wait_for_a_thread_to_begin(monkeypatch: pytest.
         return time.monotonic() - began
 
     assert asyncio.run(ask()) < 3
+
+
+def test_all_who_ask_meanwhile_share_the_next_run_and_none_that_began_before() -> None:
+    async def ask() -> list[list[int]]:
+        runs, go_on = 0, asyncio.Event()
+
+        async def run() -> int:
+            nonlocal runs
+            runs += 1
+            number = runs
+            await go_on.wait()
+            return number
+
+        shared = Shared(run)
+        first = [asyncio.ensure_future(shared()) for _ in range(3)]
+        await asyncio.sleep(0.01)
+        later = [asyncio.ensure_future(shared()) for _ in range(3)]
+        later[0].cancel()  # who leaves ends it for nobody else
+        go_on.set()
+        return [await asyncio.gather(*first), await asyncio.gather(*later[1:]), [await shared()]]
+
+    assert asyncio.run(ask()) == [[1, 1, 1], [2, 2], [3]]
+
+
+def test_a_shared_run_that_fails_fails_for_all_and_the_next_one_begins() -> None:
+    outcomes = [ValueError("one"), None]
+
+    async def run() -> str:
+        if problem := outcomes.pop(0):
+            raise problem
+        return "two"
+
+    async def ask() -> str:
+        shared = Shared(run)
+        failed = await asyncio.gather(shared(), shared(), return_exceptions=True)
+        assert [str(one) for one in failed] == ["one", "one"]
+        return await shared()
+
+    assert asyncio.run(ask()) == "two"
