@@ -39,7 +39,6 @@ from local_rag.files import extra_command, index_command
 from local_rag.offline import Cluster, Network, close, is_loopback
 from local_rag.serving.socket_client import ask_server, is_served
 
-_WAITING = 128
 _LAST_SECONDS = 3.5  # after SIGTERM
 
 
@@ -234,7 +233,7 @@ def listen_on(host: str, port: int) -> socket.socket:
     """Return a listening socket; raise LocalRagError if there can be none."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        listener = socket.create_server((host, port), family=family, backlog=_WAITING)
+        listener = socket.create_server((host, port), family=family)
         # Else each reply on a connection that is used again waits 40 ms between its head and its body.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return listener

@@ -29,7 +29,7 @@ from local_rag.web.gate.connections import Connection, Connections, most_connect
 from local_rag.web.libraries import Libraries, root_of
 
 _GRACE_SECONDS = 1
-_BACKLOG = 128
+_ACCEPTED_AT_ONCE = 32  # before any of them is read, fewer than may wait from one address
 _USUAL_PORTS = {"http": 80, "https": 443}
 
 
@@ -185,7 +185,7 @@ def server_config(app: Any, connections: Connections, **options: Any) -> uvicorn
         proxy_headers=False,
         lifespan="on",
         ws="none",
-        backlog=_BACKLOG,
+        backlog=_ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=_GRACE_SECONDS,
         **options,
     )

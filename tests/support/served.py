@@ -1,5 +1,6 @@
 """A server with fakes for its models, in this process: over ASGI for most tests, on a port for the browser's."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -147,13 +148,13 @@ def client(
 @contextmanager
 def server(app: App, connections: Connections | None = None) -> Iterator[str]:
     """Run an application on a port of its own; yield its address. The hosts must allow every port of this machine."""
-    running = uvicorn.Server(server_config(app, connections or Connections(), port=0))
-    thread = threading.Thread(target=running.run)
+    listener = socket.create_server(("127.0.0.1", 0))
+    running = uvicorn.Server(server_config(app, connections or Connections()))
+    thread = threading.Thread(target=running.run, args=([listener],))
     thread.start()
     try:
         wait_until(lambda: running.started)
-        port = running.servers[0].sockets[0].getsockname()[1]
-        yield f"http://127.0.0.1:{port}"
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
         running.should_exit = True
         thread.join()

@@ -11,6 +11,10 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from local_rag.serving.requests import client_key
 from local_rag.web.app import make_app
@@ -100,6 +104,33 @@ def test_1300_half_requests_leave_the_server_answering(folder: Path, capfd: pyte
             opened.sendall(HALF)
         assert max(answers(place) for _ in range(20)) < 2
     assert len(capfd.readouterr().err) < 2000, "the log does not grow"
+
+
+def test_connections_to_a_busy_server_wait_and_later_ones_take_no_place_of_a_request() -> None:
+    """The system would try again only after a second what it refuses."""
+    busy = threading.Event()
+
+    async def work(request: Request) -> Response:
+        if request.url.path == "/busy":
+            busy.set()
+            time.sleep(3)  # the event loop has much to do
+        return Response()
+
+    with served.server(Starlette(routes=[Route("/{name}", work)])) as address, ExitStack() as stack:
+        place = "127.0.0.1", urlsplit(address).port or 0
+
+        def connect(sent: bytes = b"") -> socket.socket:
+            opened = stack.enter_context(socket.create_connection(place, timeout=0.9))
+            opened.sendall(sent)
+            return opened
+
+        connect(b"GET /busy HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert busy.wait(20)
+        first = connect(b"GET /quick HTTP/1.1\r\nHost: x\r\n\r\n")
+        for _ in range(500):
+            connect()
+        first.settimeout(20)
+        assert first.recv(12) == b"HTTP/1.1 200"
 
 
 def test_clients_that_leave_before_their_bodies_leave_nothing_in_the_log(

@@ -19,6 +19,7 @@ from local_rag.serving.requests import client_key
 from local_rag.web.gate.guard import KEEP, Scope
 
 _REQUEST_SECONDS = 10.0
+_MOST_UNACCEPTED = 1024
 _RESERVED = 128  # descriptors for files, models and the library
 _MOST_DESCRIPTORS = 65_536
 
@@ -194,13 +195,20 @@ class Connection(H11Protocol):
 
 
 class Loop(asyncio.SelectorEventLoop):
-    """An event loop whose servers wait for the beginning of TLS no longer than for a request."""
+    """An event loop whose servers wait for the beginning of TLS no longer than for a request.
+
+    They accept few connections at once, as `backlog` says, and let many wait for that: the system refuses more, and who
+    was refused tries again only after a second.
+    """
 
     async def create_server(self, *args: Any, **options: Any) -> Any:
         """Create a server."""
         if options.get("ssl"):
             options["ssl_handshake_timeout"] = _REQUEST_SECONDS
-        return await super().create_server(*args, **options)
+        server = await super().create_server(*args, **options)
+        if listener := options.get("sock"):
+            listener.listen(_MOST_UNACCEPTED)
+        return server
 
 
 def most_connections() -> int:
