@@ -150,6 +150,20 @@ def test_floods_are_refused(folder: Path) -> None:
         assert statuses[-4:] == [429] * 4
 
 
+def test_a_flood_of_strangers_costs_nobody_who_is_known_at_the_same_address(folder: Path) -> None:
+    token = "a-token-that-nobody-guesses"
+    known = {"authorization": f"Bearer {token}"}
+    with client(folder, token=token, limits=Limits(rate=0.001, burst=30)) as opened:
+        while opened.get("/static/page.css").status_code == 200:
+            pass
+        assert [opened.get(path, headers=known).status_code for path in ("/healthz", "/library")] == [200, 200]
+        assert (
+            opened.get("/library", headers={"authorization": "Bearer another-token-that-is-wrong"}).status_code == 429
+        )
+        statuses = [opened.get("/healthz", headers=known).status_code for _ in range(40)]
+        assert statuses[-1] == 429, "they have a limit, too"
+
+
 PATHS = [
     "/document/../../etc/passwd",
     "/document/%2e%2e%2f%2e%2e%2fetc%2fpasswd",

@@ -135,10 +135,20 @@ class Guard:
         visit = scope["local_rag"] = Visit(scope, self._access, behind_proxy=self._behind_proxy)
         set_person(scope, NOBODY)
         response = None
-        if not self._requests.take(visit.client):
+        if await self._floods(visit):
             response = visit.refuse(HTTPStatus.TOO_MANY_REQUESTS, "Too many requests; wait a moment.")
         response = response or self._misplaced(visit) or self._too_much(visit) or await self._unknown(visit)
         await (response or self._app)(scope, self._limited(visit, receive), sending)
+
+    async def _floods(self, visit: "Visit") -> bool:
+        """Count a request; return whether there are too many, of strangers at an address or of who is known there."""
+        if self._requests.take(visit.client):
+            return False
+        with suppress(LocalRagError):
+            people = await self._people()
+            if self._access.needed(people) and self._access.knows(visit.client, visit.headers, people):
+                return not self._requests.take(f"known at {visit.client}")
+        return True
 
     async def body_of(self, scope: Scope, receive: Receive) -> Receive | None:
         """Return what receives the body of a request within the limits, None if the request would be refused."""
