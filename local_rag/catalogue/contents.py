@@ -137,9 +137,10 @@ class IndexedDocument:
 
 @dataclass(frozen=True, slots=True)
 class IndexProgress:
-    """How many chunks have their vector, and whether a process, perhaps another one, is changing the library."""
+    """How many documents and chunks there are, how many of these have vectors, and whether a process changes them."""
 
     running: bool
+    documents: int
     chunks: int
     vectors: int
 
@@ -180,8 +181,8 @@ def whole_document(store: Store, document_id: int, files: FileStates, *, with_te
 
 def index_progress(store: Store) -> IndexProgress:
     """Return how far the documents are indexed."""
-    rows = count_rows(store)
-    return IndexProgress(is_locked(store.folder / "lock"), rows["chunks"], rows["chunks_with_vectors"])
+    rows = count_rows(store, ("documents", "chunks", "chunks_with_vectors"))
+    return IndexProgress(is_locked(store.folder / "lock"), *rows.values())
 
 
 # `waiting`: read, but not in the live index yet; `changed`: the file has changed since it was read.

@@ -1,7 +1,7 @@
 """Counts for `status`: how many documents, chunks, contexts and vectors a store holds, and what is still to be made."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from local_rag.index.protocol import Index
@@ -20,9 +20,9 @@ _COUNTS = {
 }
 
 
-def count_rows(store: Store) -> dict[str, int]:
-    """Count live and superseded documents, chunks of live ones, and the rows of both caches."""
-    return {name: int(store.value(query)) for name, query in _COUNTS.items()}
+def count_rows(store: Store, names: Iterable[str] = tuple(_COUNTS)) -> dict[str, int]:
+    """Count live and superseded documents, chunks of live ones, and the rows of both caches, or what is named."""
+    return {name: int(store.value(_COUNTS[name])) for name in names}
 
 
 def count_contexts(store: Store) -> dict[str, int]:

@@ -154,7 +154,7 @@ def _gauges(request: PageRequest) -> dict[str, float]:
         "local_rag_indexing": progress.running,
         "local_rag_chunks": progress.chunks,
         "local_rag_chunks_with_vectors": progress.vectors,
-        "local_rag_documents": len(library.contents().documents),
+        "local_rag_documents": progress.documents,
         "local_rag_sealed": request.site.seal.badge().sealed,
         "process_resident_memory_bytes": _memory(),
         "process_cpu_seconds": status.ru_utime + status.ru_stime,
