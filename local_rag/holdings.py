@@ -67,6 +67,15 @@ class HeldRows:
     sets: dict[tuple[Filters, Filters], RelationSet] = field(default_factory=dict)
     alone: RLock = field(default_factory=RLock)
 
+    def keep(self, sets: Mapping[tuple[Filters, Filters], RelationSet]) -> None:
+        """Keep more of them, in the place of those that were asked longest ago."""
+        for key, one in sets.items():
+            if known := self.sets.pop(key, None):
+                known.close()
+            self.sets[key] = one
+        while len(self.sets) > _MOST_RELATION_SETS:
+            self.sets.pop(next(iter(self.sets))).close()
+
 
 @dataclass(slots=True)
 class Shared:
@@ -254,16 +263,29 @@ class Holdings:
 
     def tables(self, *, filters: Filters | FilterFields = EVERYTHING) -> list[NamedRelation]:
         """Return the tables of the documents that pass the filters, each with its name in SQL and its columns."""
-        with self._shared.queries.alone:
-            return list(self._relations(as_filters(filters), self._shared.queries).named)
+        with self._taken_relations(as_filters(filters)) as taken:
+            return list(taken.named)
 
     def query_tables(self, statement: str, *, most: int = MAX_ROWS) -> QueryResult:
         """Run one SELECT on a copy of the tables that `tables` returns; raise QuestionError for anything else.
 
         It ends after a limit of time, and returns `most` rows at most.
         """
-        with self._shared.queries.alone:
-            return self._relations(EVERYTHING, self._shared.queries).query(statement, most=most)
+        with self._taken_relations(EVERYTHING) as taken:
+            return taken.query(statement, most=most)
+
+    @contextmanager
+    def _taken_relations(self, filters: Filters) -> Iterator[RelationSet]:
+        """Yield tables for this caller alone; who asks meanwhile gets others, and waits for no query of anybody."""
+        kept, taken, key = self._shared.queries, HeldRows(), (self._limits, filters)
+        with kept.alone:
+            if held := kept.sets.pop(key, None):
+                taken.sets[key] = held
+        try:
+            yield self._relations(filters, taken)
+        finally:
+            with kept.alone:
+                kept.keep(taken.sets)
 
     def _relations(self, filters: Filters, held: HeldRows) -> RelationSet:
         """Return the tables of the documents that are seen and pass filters; they stay open while nothing changes."""
@@ -275,9 +297,7 @@ class Holdings:
                 if known:
                     known.close()
                 known = relation_set(store, stamp, self.reading, self._passing(store, filters))
-        sets[self._limits, filters] = known
-        while len(sets) > _MOST_RELATION_SETS:
-            sets.pop(next(iter(sets))).close()
+        held.keep({(self._limits, filters): known})
         return known
 
     def _passing(self, store: Store, filters: Filters) -> Callable[[int], bool]:

@@ -47,8 +47,8 @@ def name_of(folder: Path) -> str:
 class Service:
     """Serve a library, whose models stay loaded, with a worker of this process.
 
-    What reads the library, a disk or much text is done `aside`. A search may wait `patience` seconds for models before
-    keywords alone answer it.
+    What reads the library, a disk or much text is done `aside`, SQL in the few threads of `queries`: each may take
+    seconds and a copy of tables. A search may wait `patience` seconds for models before keywords alone answer it.
     """
 
     caches_answers = True
@@ -57,6 +57,7 @@ class Service:
     def __init__(self, worker: LibraryWorker, name: str = "") -> None:
         self._name = name
         self.worker, self.aside, self.metrics = worker, Threads(), Metrics()
+        self.queries = Threads(most=4, most_of_one=1)
         self.history = Conversations(lambda: worker.library)
 
     @property

@@ -3,6 +3,7 @@
 import json
 import re
 import sqlite3
+import threading
 from contextlib import closing
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from local_rag import Library
 from local_rag.asking import Filters
+from local_rag.errors import QuestionError
 from tests.conftest import Run
 from tests.support.indexed import index_texts
 
@@ -82,6 +84,26 @@ def test_a_person_sees_only_the_tables_within_the_limits(folder: Path) -> None:
     with pytest.raises(Exception, match="no such table"):
         part.query_tables("SELECT * FROM pay")
     assert [one.table for one in library.tables(filters={"within": ["hr"]})] == ["pay"]
+
+
+def test_nobody_waits_for_the_query_of_somebody_else(folder: Path) -> None:
+    library, problems = Library(), list[str]()
+    part = library.seen_by(Filters(within=("sales/**",)))
+
+    def ask_much() -> None:
+        with pytest.raises(QuestionError, match="longer than") as problem:
+            library.query_tables("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n")
+        problems.append(str(problem.value))
+
+    asking = threading.Thread(target=ask_much)
+    asking.start()
+    for _ in range(3):
+        assert library.query_tables("SELECT count(*) FROM orders").rows == [(4,)]
+        assert [one.table for one in part.tables()] == ["orders"]
+        assert len(library.tables()) == 2
+    assert asking.is_alive(), problems
+    asking.join()
+    assert library.query_tables("SELECT count(*) FROM pay").rows == [(2,)]
 
 
 def test_tables_change_and_go_with_their_documents(folder: Path, run: Run) -> None:

@@ -117,7 +117,7 @@ async def rows(request: PageRequest) -> Response:
         result = request.library.query_tables(request.query_params.get("query", ""))
         return attachment(rows_as_csv(result.columns, result.rows), "rows.csv", "text/csv")
 
-    return await request.aside(select)
+    return await request.service.queries(select, client=request.caller.key)
 
 
 async def find(request: PageRequest) -> Response:
