@@ -88,6 +88,10 @@ class Access:
             return self._try(client, session, people)
         return HTTPStatus.UNAUTHORIZED
 
+    def may_know(self, headers: Headers) -> bool:
+        """Return whether a request may be of somebody known: it brings a session or a token, or none is needed."""
+        return not self._token or bool(self._session(headers)) or any(_bearers(headers))
+
     def knows(self, client: str, headers: Headers, people: People) -> bool:
         """Return whether a request would come in; a token that is wrong here may be right elsewhere: it is no try."""
         if not self.needed(people) or self._of_session(self._session(headers), people):

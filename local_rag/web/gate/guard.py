@@ -51,6 +51,7 @@ _WITH = {HTTPStatus.TOO_MANY_REQUESTS: {"retry-after": "1"}, HTTPStatus.UNAUTHOR
 # Pages that only show something, to which pages of other sites may link.
 _LINKED = re.compile(r"/|/document/[0-9]{1,18}|/join/[\w-]{1,100}", re.ASCII)
 _LINK_FOLLOWED = "linked=1"
+_FEWER = 4  # times fewer requests are served of strangers at an address than of who is known there
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -109,6 +110,7 @@ class Guard:
         self._app, self._hosts, self._origins, self._people = app, frozenset(hosts), frozenset(origins), people
         self._access, self._behind_proxy, self._limits = access, behind_proxy, limits
         self._requests = Buckets(limits.rate, limits.burst)
+        self._of_strangers = Buckets(limits.rate / _FEWER, limits.burst / _FEWER)
 
     def life(self) -> AbstractAsyncContextManager[Any]:
         """Return what must be entered while the application is served."""
@@ -142,12 +144,12 @@ class Guard:
 
     async def _floods(self, visit: "Visit") -> bool:
         """Count a request; return whether there are too many, of strangers at an address or of who is known there."""
-        if self._requests.take(visit.client):
+        if self._of_strangers.take(visit.client):
             return False
         with suppress(LocalRagError):
-            people = await self._people()
-            if self._access.needed(people) and self._access.knows(visit.client, visit.headers, people):
-                return not self._requests.take(f"known at {visit.client}")
+            if self._access.may_know(visit.headers):
+                known = self._access.knows(visit.client, visit.headers, await self._people())
+                return not (known and self._requests.take(visit.client))
         return True
 
     async def body_of(self, scope: Scope, receive: Receive) -> Receive | None:
