@@ -114,14 +114,13 @@ class Extraction:
                 return
             passages = [found_passage(chunk, 0.0, (), "none") for chunk in store.chunks(document_id)]
             read = ReadDocument(document.title, store.document_text(document_id), passages)
-        with self.open_asker(document.path) as (asker, search):
-            memory = _Said(self, document.sha256)
+        with self.open_asker(document.path) as (asker, search), closing(Store(self.folder, write=True)) as store:
+            memory = _Said(store, self.models, document.sha256)
             for group in asker.ask(read, columns, search, memory):
                 cells = {
                     self._key(column, document): json.dumps(asdict(cell), ensure_ascii=False) for column, cell in group
                 }
-                with closing(Store(self.folder, write=True)) as store:
-                    put_cells(store, document.sha256, cells, instead_of=memory.keys)
+                put_cells(store, document.sha256, cells, instead_of=memory.keys)
                 memory.keys.clear()
                 yield len(cells)
 
@@ -157,21 +156,19 @@ class _Said:
     `keys` are those of what was kept or found here.
     """
 
-    def __init__(self, extraction: Extraction, content: str) -> None:
-        self._extraction, self._content = extraction, content
+    def __init__(self, store: Store, models: Sequence[str], content: str) -> None:
+        self._store, self._models, self._content = store, models, content
         self.keys: list[str] = []
 
     def get(self, key: str) -> str | None:
         said = self._key(key)
-        with self._extraction.reading() as store:
-            return stored_cells(store, self._content, [said]).get(said)
+        return stored_cells(self._store, self._content, [said]).get(said)
 
     def put(self, key: str, said: str) -> None:
-        with closing(Store(self._extraction.folder, write=True)) as store:
-            put_cells(store, self._content, {self._key(key): said})
+        put_cells(self._store, self._content, {self._key(key): said})
 
     def _key(self, key: str) -> str:
-        self.keys.append(said := key_of("said", *self._extraction.models, key))
+        self.keys.append(said := key_of("said", *self._models, key))
         return said
 
 

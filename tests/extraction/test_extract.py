@@ -5,8 +5,8 @@ import io
 import json
 import re
 import time
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -18,11 +18,14 @@ from local_rag import Library
 from local_rag.asking import Filters
 from local_rag.display import csv_text
 from local_rag.errors import LocalRagError
+from local_rag.extraction.asking import DocumentAsker
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import parse_columns
-from local_rag.extraction.extraction import Table
+from local_rag.extraction.extraction import Extraction, Table
 from local_rag.extraction.values import longest_run
 from local_rag.library import Parts
+from local_rag.model_records import PLAIN_FORM
+from local_rag.records import Passage
 from local_rag.serving.column_files import columns_in
 from local_rag.serving.extracted_files import write_table
 from local_rag.store.database import Store
@@ -152,6 +155,28 @@ def test_stopped_at_any_cell_nothing_is_lost_or_asked_twice(library: Library) ->
         if not table.missing:
             break
     assert (asked, table.missing) == (total, 0)
+
+
+def test_the_store_is_opened_as_often_for_many_columns_as_for_one(library: Library, generator: FakeGenerator) -> None:
+    def times_opened(columns: list[str]) -> int:
+        opened = 0
+
+        @contextmanager
+        def reading() -> Iterator[Store]:
+            nonlocal opened
+            opened += 1
+            with library.reading() as store:
+                yield store
+
+        @contextmanager
+        def open_asker(_path: str) -> Iterator[tuple[DocumentAsker, Callable[[str], Sequence[Passage]]]]:
+            yield DocumentAsker(generator, PLAIN_FORM, None), lambda _question: ()
+
+        extraction = Extraction(library.folder, ["a model"], reading, open_asker)
+        assert extraction.run(parse_columns(columns), Filters()).asked == 2 * len(columns)
+        return opened
+
+    assert times_opened(COLUMNS[:1]) == times_opened(COLUMNS[1:])
 
 
 def test_a_persons_cell_counts_until_it_is_taken_back(library: Library) -> None:
