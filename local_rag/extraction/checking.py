@@ -71,12 +71,21 @@ class DocumentReading:
     def is_about(self, unit: Unit) -> bool:
         """Return whether a unit is about the question: by a word that few units have, or by what the reader says.
 
-        Across languages, and without a reader, this cannot be told: then it is.
+        Across languages, and without a reader, this cannot be told: then it is. What yes or no stands on is marked as
+        unsure instead, because it may be said in other words.
         """
-        if self.is_foreign or unit.logit is None or unit.logit >= _ABOUT:
+        if self.column.type == "yes/no":
             return True
-        passage = self.passages[unit.passage]
-        said = set(keyword_tokens(" ".join([unit.text, unit.heading, *passage.headings[-1:]])))
+        return self.may_answer(unit) or self._has_rare_word(unit)
+
+    def may_answer(self, unit: Unit) -> bool:
+        """Return whether the reader finds that a unit may answer, or cannot tell."""
+        return self.is_foreign or unit.logit is None or unit.logit >= _ABOUT
+
+    def _has_rare_word(self, unit: Unit) -> bool:
+        """Return whether a unit or a heading above it has a word of the question that few units have."""
+        above = self.passages[unit.passage].headings[-1:]
+        said = set(keyword_tokens(" ".join([unit.text, unit.heading, *above])))
         return any(self._counts[word] <= _RARE for word in self._asked & said)
 
     def answers(self, unit: Unit) -> bool:
@@ -164,6 +173,8 @@ class DocumentReading:
         if said == denies(unit.text):
             doubt = "the quotation has a word that denies" if said else "the quotation does not deny it"
             return Found(unit, value, fits=False, note=doubt)
+        if not self._has_rare_word(unit) and not self.answers(unit):
+            return Found(unit, value, fits=False, note="the quotation may be about something else")
         return Found(unit, value)
 
     def _about(self, answer: str) -> Unit | None:
