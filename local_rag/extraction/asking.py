@@ -24,7 +24,7 @@ from local_rag.model_records import AnswerForm
 from local_rag.models.reader import Reader
 from local_rag.records import Passage
 
-VERSION = 3  # of the code below and in checking.py: raise it when the same document is read or checked otherwise
+VERSION = 4  # of the code below and in checking.py: raise it when the same document is read or checked otherwise
 _SHARED_TOKENS = 1800  # of a document that is read at once, or of the passages of a longer one
 _OWN_TOKENS = 300  # of the sentences that are shown when a question is asked by itself
 _ANSWER_TOKENS, _LIST_TOKENS = 40, 80
@@ -105,7 +105,7 @@ class DocumentAsker:
             doubtful = [
                 number for number, one in first.items() if self._is_doubtful(one, found[number], readings[number])
             ]
-            again = [self._own_request(number, group[number], document, passages) for number in doubtful]
+            again = [self._own_request(number, readings[number]) for number in doubtful]
             second = self._answers([request for request in again if request], memory)
             decisions = [
                 _decide(readings[number], first[number], found[number], second.get(number))
@@ -192,13 +192,15 @@ class DocumentAsker:
             return True
         return bool(reading.others(found, within=_WITHIN))
 
-    def _own_request(
-        self, number: int, column: Column, document: ReadDocument, passages: Sequence[Passage]
-    ) -> Request | None:
+    def _own_request(self, number: int, reading: DocumentReading) -> Request | None:
         """Return the request to answer a question from the sentences that fit it best; None without any."""
-        model = self._generator.model
+        model, column = self._generator.model, reading.column
         sources = select_sources(
-            column.question, [passages], count_tokens=self._count, reader=self._reader, tokens=_OWN_TOKENS
+            column.question,
+            [reading.passages],
+            count_tokens=self._count,
+            reader=self._reader,
+            tokens=_OWN_TOKENS,
         )
         if not sources:
             return None
@@ -236,7 +238,7 @@ def _decide(reading: DocumentReading, first: _Answer, found: Found | None, secon
     """Decide what counts of what was said, once or twice."""
     odds = first.odds if second is None or math.isnan(second.odds) else (first.odds + second.odds) / 2
     again = _about(reading, second) if second else None
-    kept, sure = _choose(first, found, second, again)
+    kept, sure = _choose(reading, first, found, second, again)
     if reading.is_foreign and second and second.text and (again is None or not sure):
         kept = None  # no reader tells which of two answers, or whether one in other words, is right
     if second and odds < 0 and not (first.text and second.text):
@@ -288,14 +290,14 @@ def _about(reading: DocumentReading, answer: _Answer) -> Found | None:
 
 
 def _choose(
-    first: _Answer, found: Found | None, second: _Answer | None, again: Found | None
+    reading: DocumentReading, first: _Answer, found: Found | None, second: _Answer | None, again: Found | None
 ) -> tuple[Found | None, bool]:
     """Return which of two findings counts, None for neither, and whether they agree."""
     if second is None:
         return found, True
-    if not first.text or not second.text:  # one of them refuses: only what fits counts
+    if not first.text or not second.text:  # one of them refuses: only what fits counts, and the reader must find it too
         one = found or again
-        return (one, True) if one and one.fits else (None, True)
+        return (one, reading.may_answer(one.unit)) if one and one.fits else (None, True)
     if found is None or (again and again.fits and not found.fits):
         return again, True
     if again is None or not again.value or not found.value or again.value.readings & found.value.readings:
