@@ -15,14 +15,14 @@ from scripts.training.answers import train as training
 from scripts.training.answers.examples import load_examples
 from scripts.training.answers.gguf_weights import Weights
 from scripts.training.answers.qwen import Qwen, load_adapter, save_adapter
-from scripts.training.contexts.build import build, read_documents
+from scripts.training.contexts.build import SENTENCE, build, read_documents
 from tests.fakes import FakeGenerator
 from tests.support.tiny_models import save_model
 
 FORM = ContextForm("Situate the last chunk.")
 TEXT = "The ferry leaves at seven.\n\nIt costs five euros.\n\nDogs travel free."
 CHUNKS = [
-    {"start": 0, "end": 26, "context": "When the ferry sails."},
+    {"start": 0, "end": 26, "question": "When do we sail?", "context": "When the ferry sails."},
     {"start": 28, "end": 48, "headings": ["Fares"], "context": "The fare of the ferry."},
     {"start": 50, "end": 67},
 ]
@@ -43,17 +43,20 @@ def folder(tmp_path: Path) -> Path:
 def test_examples_are_the_prompts_that_index_writes(model: Path, folder: Path) -> None:
     documents = list(read_documents(folder / "contexts.jsonl"))
     examples = build(documents, model, FORM)
-    assert len(examples.prompts) == 4, "a chunk without a context is no example"
+    assert len(examples.prompts) == 6, "a chunk without a question or sentence is no example"
     generator = FakeGenerator(lambda _prompt: "A sentence.")
     first = documents[0]
     jobs = plan_contexts(first.title, first.text, first.chunks, vocabulary=generator.model, plan="", form=FORM)
     list(write_contexts(jobs, generator))
     with open_vocabulary(model) as vocabulary:
-        prompt = vocabulary.detokenize(examples.prompt(1))
-        answer = examples.tokens[examples.starts[1] + examples.prompts[1] : examples.starts[2]].tolist()
-        assert vocabulary.detokenize(answer[:-1]) == "The fare of the ferry."
-        assert vocabulary.ends(answer[-1])
-    said = generator.prompts[1].partition("<document>")[2].rpartition(FORM.request)[0]
+        prompt, about = vocabulary.detokenize(examples.prompt(0)), vocabulary.detokenize(examples.prompt(2))
+        for one, wanted in ((0, "When do we sail?"), (2, "The fare of the ferry.")):
+            answer = examples.tokens[examples.starts[one] : examples.starts[one + 1]][examples.prompts[one] :].tolist()
+            assert vocabulary.detokenize(answer[:-1]) == wanted
+            assert vocabulary.ends(answer[-1])
+        assert SENTENCE.request in about
+        assert "It costs five euros" in about
+    said = generator.prompts[0].partition("<document>")[2].rpartition(FORM.request)[0]
     assert said
     assert said in prompt
     assert "Dogs travel free" not in prompt, "a prompt ends with its chunk"

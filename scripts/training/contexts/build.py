@@ -1,7 +1,9 @@
 """Build examples to train a writer of contexts on: prompts in tokens, in the words of the program itself.
 
-FOLDER/contexts.jsonl has a document on each line: its title and text, and its chunks, each with start, end, headings
-and the context that is to be learned. Writes OUTPUT/examples.npz, which `scripts.training.answers.train` reads.
+FOLDER/contexts.jsonl has a document on each line: its title and text, and its chunks, each with start, end, headings,
+and what is to be learned: a `question` that the chunk answers, for the request of the program, a `context`, which is a
+sentence about it, for a request of its own, or both. A writer of questions learns from sentences, too. Writes
+OUTPUT/examples.npz, which `scripts.training.answers.train` reads.
 """
 
 import hashlib
@@ -25,16 +27,18 @@ from scripts.training.answers.gguf_weights import end_token
 
 FORM_OF = "qwen2.5-coder-0.5b-contexts"
 HELD_OUT = 20  # one document of so many
+SENTENCE = ContextForm("Situate the last chunk for a search engine.")
 
 
 @dataclass(frozen=True, slots=True)
 class Situated:
-    """A document whose chunks have contexts, empty where one is missing."""
+    """A document, and a question and a sentence for each of its chunks, empty where one is missing."""
 
     title: str
     text: str
     chunks: tuple[Chunk, ...]
-    contexts: tuple[str, ...]
+    questions: tuple[str, ...]
+    sentences: tuple[str, ...]
 
     @property
     def is_held_out(self) -> bool:
@@ -52,8 +56,8 @@ def read_documents(path: Path) -> Iterator[Situated]:
             Chunk(position, start, end, text[start:end], headings)
             for position, (start, end, headings) in enumerate(spans)
         ]
-        contexts = [one.get("context", "").strip() for one in found]
-        yield Situated(fields["title"], text, tuple(chunks), tuple(contexts))
+        questions, sentences = (tuple(one.get(name, "").strip() for one in found) for name in ("question", "context"))
+        yield Situated(fields["title"], text, tuple(chunks), questions, sentences)
 
 
 def prompts_of(document: Situated, form: ContextForm, vocabulary: Vocabulary) -> list[list[int]]:
@@ -63,18 +67,19 @@ def prompts_of(document: Situated, form: ContextForm, vocabulary: Vocabulary) ->
 
 
 def build(documents: Iterable[Situated], model: Path, form: ContextForm) -> Examples:
-    """Return an example for each chunk with a context."""
+    """Return an example for each question and each sentence."""
     tokens, prompts, answers, held = list[int](), list[int](), list[int](), list[bool]()
     end = end_token(model)
     with open_vocabulary(model) as vocabulary:
         for document in documents:
-            pairs = zip(prompts_of(document, form, vocabulary), document.contexts, strict=True)
-            for prompt, context in ((prompt, context) for prompt, context in pairs if context):
-                answer = [*vocabulary.tokenize(context), end]
-                tokens += prompt + answer
-                prompts.append(len(prompt))
-                answers.append(len(answer))
-                held.append(document.is_held_out)
+            for asked, texts in ((form, document.questions), (SENTENCE, document.sentences)):
+                for prompt, text in zip(prompts_of(document, asked, vocabulary), texts, strict=True):
+                    if text:
+                        answer = [*vocabulary.tokenize(text), end]
+                        tokens += prompt + answer
+                        prompts.append(len(prompt))
+                        answers.append(len(answer))
+                        held.append(document.is_held_out)
     return Examples(
         tokens=np.array(tokens, dtype=np.int32),
         prompts=np.array(prompts, dtype=np.int32),
