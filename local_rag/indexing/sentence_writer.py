@@ -16,6 +16,7 @@ from local_rag.indexing.situating_prompts import ContextJob, context_plan, plan_
 from local_rag.indexing.workers import WORTH_TUNING, Workers, machines_at_work
 from local_rag.llama.generator import Vocabulary, never
 from local_rag.model_records import PLAIN_CONTEXT_FORM, InstalledModel
+from local_rag.reading.formats import format_named
 from local_rag.records import Progress, StoredChunk, heading_path
 from local_rag.store.context_rows import (
     count_unwritten,
@@ -37,12 +38,13 @@ SENTENCE_SECONDS = "sentence_seconds"  # the name under which a library remember
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """What a sentence is checked against: its document's title and text, and its chunk."""
+    """What a sentence is checked against: its document's title, text and programming language, and its chunk."""
 
     document_id: int
     title: str
     headings: tuple[str, ...]
     passage: str
+    language: str = ""
 
 
 @dataclass(slots=True)
@@ -120,6 +122,7 @@ class SentenceWriter:
         self._asked.clear()
         begun = set[str]()
         for document in documents_to_write(self.store, self.plan):
+            language = format_named(Path(document.path).name).language or ""
             for row, job in self._plan_document(document, vocabulary):
                 if job.key in begun or has_context(self.store, job.key):  # a copy of the document has it
                     continue
@@ -127,7 +130,8 @@ class SentenceWriter:
                 if now + self._longest > last or (begun and now > until):
                     return
                 begun.add(job.key)
-                self._asked[job.key] = Subject(document.id, document.title, row.chunk.headings, row.chunk.text), now
+                subject = Subject(document.id, document.title, row.chunk.headings, row.chunk.text, language)
+                self._asked[job.key] = subject, now
                 yield job
 
     def _plan_document(self, document: StoredDocument, vocabulary: Vocabulary) -> list[tuple[StoredChunk, ContextJob]]:
@@ -187,7 +191,7 @@ class Checker:
 
     def supported(self, sentence: str, subject: Subject) -> str:
         """Return what of a sentence may be stored: all of it, its part before something wrong, or nothing."""
-        sources = [self._source(subject.document_id), Source(subject.title)]
+        sources = [self._source(subject.document_id), Source(subject.title), Source(subject.language)]
         wrong = missing_facts("", sentence, sources)
         if wrong:
             ends = [end.start() for end in _CLAUSE_END.finditer(sentence, 0, max(0, sentence.find(wrong[0].text)))]

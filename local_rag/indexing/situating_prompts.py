@@ -29,7 +29,7 @@ _CHUNK_START, _CHUNK_END = "\n<chunk>\n", "\n</chunk>\n"
 _SUFFIX_TOKENS = 128  # of the request after a chunk, with any model's chat template
 # What a context depends on apart from its model, its window and the limits above. The number stands for the code that
 # cuts windows, repairs contexts and checks them: raise it when that code makes another context of the same answer.
-PROMPT = key_of("context", 4, _SYSTEM, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
+PROMPT = key_of("context", 5, _SYSTEM, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -202,6 +202,20 @@ def test_a_sentence_ends_before_the_clause_that_its_document_does_not_support(fo
     }
 
 
+def test_the_language_of_code_may_be_named(forms: Path) -> None:
+    (forms / "letters.py").write_text("def send(letter):\n    return post(letter, stamp=True)\n")
+    index(forms / "letters.py", reply=lambda _prompt: " shows how Python puts a stamp on the envelope.")
+    assert said()["letters.py"][0][1] == "This chunk shows how Python puts a stamp on the envelope."
+    index(forms / "bread.md", reply=lambda _prompt: " shows how Python puts a stamp on the envelope.")
+    assert {sentence for _, sentence in said()["bread.md"]} == {""}
+
+
+def test_questions_that_a_model_wrote_are_drafts_of_what_to_ask_first(forms: Path) -> None:
+    index(forms, reply=lambda _prompt: " asks who oils the lifts every week?")
+    with library()[0] as opened:
+        assert opened.draft_questions(most=9) == ["This chunk asks who oils the lifts every week?"]
+
+
 def test_the_time_ends_the_writing_and_the_next_run_goes_on(forms: Path) -> None:
     one, _ = index(forms, context_minutes=1e-9)
     assert "by_model" not in one.contexts
