@@ -14,7 +14,7 @@ import click
 
 from local_rag.cli.options import Invocation
 from local_rag.display import one_line
-from local_rag.errors import LocalRagError
+from local_rag.errors import LocalRagError, nearest
 from local_rag.machine import is_supported
 
 COMMANDS = {
@@ -64,6 +64,14 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
         return list(COMMANDS)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the first argument names, or say which one has nearly that name."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}; {nearest(args[0], COMMANDS) or 'see `local-rag --help`.'}")
+        return super().resolve_command(ctx, args)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command."""

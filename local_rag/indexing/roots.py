@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from local_rag.errors import LibraryError
+from local_rag.errors import LibraryError, nearest
 from local_rag.files import GONE, LOCAL_DISK, Disk, as_listed, is_utf8
 from local_rag.store.database import Store, StoredDocument
 
@@ -135,7 +135,8 @@ def _missing(path: Path) -> LibraryError:
         if scheme in path.parts:
             address = f"{scheme}//{'/'.join(path.parts[path.parts.index(scheme) + 1 :])}"
             return LibraryError(f"{address} is a web address; save its pages with `local-rag scrape {address}` first.")
-    return LibraryError(f"{path} does not exist; name a file or folder that does.")
+    beside = [other.name for other in path.parent.iterdir()] if path.parent.is_dir() else []
+    return LibraryError(f"{path} does not exist; {nearest(path.name, beside) or 'name a file or folder that does.'}")
 
 
 def roots_to_index(store: Store, paths: Iterable[Path | str], disk: Disk = LOCAL_DISK) -> list[Path]:

@@ -92,6 +92,15 @@ def test_wrong_usage_exits_2(arguments: list[str], run: Run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("command", "message"),
+    [("idnex", "'idnex'; did you mean 'index'?"), ("dance", "'dance'; see `local-rag --help`.")],
+)
+def test_a_mistyped_command_names_the_nearest_one(command: str, message: str, run: Run) -> None:
+    result = run(command, "x")
+    assert (result.exit_code, message in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["search", "q"], "local-rag index"),
