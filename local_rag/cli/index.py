@@ -190,7 +190,11 @@ def _skipped(item: Skipped) -> str:
 def _verdict(report: IndexReport) -> str:
     """Say in one line whether a person must look at something."""
     concerns = [
-        _concern(report.to_look_at, "file that is not read", "files that are not read"),
+        _concern(
+            sum(not item.waiting for item in report.skipped[: report.to_look_at]),
+            "file that is not read",
+            "files that are not read",
+        ),
         _concern(report.waiting_for_ocr, "page that waits for OCR", "pages that wait for OCR"),
         _concern(len(report.unreachable), "folder that is not reachable", "folders that are not reachable"),
     ]

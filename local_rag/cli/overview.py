@@ -74,9 +74,11 @@ def _as_text(status: Status) -> str:
         lines += [f"  {one_line(display_path(one) if isinstance(one, Path) else one)}" for one in shown]
         if len(stale.examples) > _EXAMPLES:
             lines.append(f"  and {len(stale.examples) - _EXAMPLES} more")
-    lines += [f"{one_line(display_path(note.path))}: {one_line(note.note)}." for note in status.notes[:_NOTES]]
-    if len(status.notes) > _NOTES:
-        lines.append(f"  and {len(status.notes) - _NOTES} more")
+    unread = {(item.path, item.reason) for item in status.unreadable}
+    notes = [note for note in status.notes if (note.path, note.note) not in unread]
+    lines += [f"{one_line(display_path(note.path))}: {one_line(note.note)}." for note in notes[:_NOTES]]
+    if len(notes) > _NOTES:
+        lines.append(f"  and {len(notes) - _NOTES} more")
     for item in status.unreadable[:_EXAMPLES]:
         lines.append(f"Not readable: {one_line(display_path(item.path))}: {one_line(item.reason)}.")
     if len(status.unreadable) > _EXAMPLES:

@@ -23,8 +23,9 @@ PROGRAM = "program, not a document"
 FONT = "font, not a document"
 DATA = "data file, not a document"
 DELETED = "deleted in the mail program"
+LOCK = "the lock of an office program on a document that is open"
 _EXPECTED = {
-    EMPTY, NO_TEXT, NOT_REGULAR, BINARY, PRIVATE_KEY, KEYS, IMAGE, MEDIA, ARCHIVE, PROGRAM, FONT, DATA, DELETED
+    EMPTY, NO_TEXT, NOT_REGULAR, BINARY, PRIVATE_KEY, KEYS, IMAGE, MEDIA, ARCHIVE, PROGRAM, FONT, DATA, DELETED, LOCK
 }  # fmt: skip
 
 
@@ -118,8 +119,8 @@ _UNSUPPORTED = {
     FONT: ".ttf .otf .woff .woff2 .eot",
     DATA: ".jsonl .ndjson .parquet .arrow .feather .avro .npy .npz .pkl .pickle .h5 .hdf5 .mat "
     ".rds .msf .sqlite .sqlite3 .db .mdb .dat .gguf .safetensors .pt .pth .onnx .ckpt .map",
-    "unsupported document format": ".doc .xls .ppt .xlsb .pages .numbers .key .mobi .azw .azw3 "
-    ".djvu .ps .one .vsd .vsdx",
+    "unsupported document format; save it as .docx, .xlsx, .pptx or .pdf": ".doc .xls .ppt .xlsb .pages .numbers .key "
+    ".mobi .azw .azw3 .djvu .ps .one .vsd .vsdx",
 }
 
 
@@ -164,6 +165,8 @@ def format_named(name: str) -> Format:
     """Return the format of a file by its name."""
     if found := _BY_NAME.get(name.lower()):
         return found
+    if name.startswith("~$"):
+        return Format(unsupported=LOCK)
     stem, dot, suffix = name.rpartition(".")
     return FORMATS.get(f".{suffix}".lower(), PLAIN_TEXT) if stem and dot and suffix else PLAIN_TEXT
 

@@ -39,3 +39,9 @@ def test_long_lists_are_cut() -> None:
     said = lines(report)
     assert "Nothing to read in (30):" in said
     assert "  and 10 more; `--json` lists all" in said
+
+
+def test_a_scan_is_counted_once() -> None:
+    report = IndexReport(skipped=[Skipped(Path("/a/scan.pdf"), "no text layer", waiting=2)], to_look_at=1)
+    report.waiting_for_ocr = 2
+    assert lines(report)[-1].startswith("Please look at: 2 pages that wait for OCR. Everything else")

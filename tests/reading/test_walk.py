@@ -143,12 +143,13 @@ def test_every_format_names_a_converter_that_exists() -> None:
 
 
 def test_unsupported_and_oversized_files_are_listed_with_the_reason(tmp_path: Path) -> None:
-    write(tmp_path, "rows.jsonl", "old.doc", "fine.md")
+    write(tmp_path, "rows.jsonl", "old.doc", "~$fine.docx", "fine.md")
     (tmp_path / "big.md").write_bytes(b"x" * 1001)
     (tmp_path / "limit.md").write_bytes(b"x" * 1000)
     assert skipped(tmp_path) == {
         "rows.jsonl": "data file, not a document",
-        "old.doc": "unsupported document format",
+        "~$fine.docx": "the lock of an office program on a document that is open",
+        "old.doc": "unsupported document format; save it as .docx, .xlsx, .pptx or .pdf",
         "big.md": "0.0 MiB, larger than the limit of 0.0 MiB",
     }
     assert found(tmp_path) == ["big.md", "fine.md", "limit.md"]

@@ -77,7 +77,9 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
     try:
         pdf = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
-        raise ReadError("encrypted PDF" if "password" in str(error).lower() else "damaged PDF file") from error
+        raise ReadError(
+            "encrypted PDF; save it without a password" if "password" in str(error).lower() else "damaged PDF file"
+        ) from error
     left_out, attachments = Counter[str](), list[Attachment]()
     try:
         open_forms(pdf, left_out)
