@@ -31,7 +31,7 @@ class IndexProgress:
             disable=not sys.stderr.isatty(),
             redirect_stdout=False,  # or results would go to stderr
         )
-        self._task, self._stage = TaskID(0), ""
+        self._task, self._stage, self._done = TaskID(0), "", 0
         self._started = self._printed = time.monotonic()
 
     def __enter__(self) -> "IndexProgress":
@@ -52,8 +52,8 @@ class IndexProgress:
         self._bar.start()
         begins = progress.stage != self._stage or progress.done == 0
         if begins:
-            self._stage, self._started = progress.stage, time.monotonic()
-            self._task = self._bar.add_task(name, total=progress.total, detail=detail)
+            self._stage, self._started, self._done = progress.stage, time.monotonic(), progress.done
+            self._task = self._bar.add_task(name, total=progress.total, completed=progress.done, detail=detail)
         self._bar.update(self._task, completed=progress.done, detail=detail)
         if self._bar.disable and (begins or time.monotonic() - self._printed > _LINE_SECONDS):
             self._printed = time.monotonic()
@@ -62,4 +62,4 @@ class IndexProgress:
 
     def _seconds_left(self, progress: Progress) -> float:
         spent = time.monotonic() - self._started
-        return spent / max(1, progress.done) * (progress.total - progress.done)
+        return spent / max(1, progress.done - self._done) * (progress.total - progress.done)

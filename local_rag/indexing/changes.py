@@ -16,6 +16,8 @@ from local_rag.records import Skipped
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.erasing import hidden_among
 
+_LARGE = 1 << 20  # bytes
+
 
 class ScannedFile(NamedTuple):
     """A file as it is now; `sha256` hashes it on demand, which is needed only if the stamp is not enough."""
@@ -45,10 +47,9 @@ class Changes:
 
     @property
     def to_read(self) -> tuple[ScannedFile, ...]:
-        """Return the files to read, by path."""
-        return tuple(
-            sorted((*self.new, *self.moved, *self.changed, *self.resplit), key=lambda file: file.path.split("/"))
-        )
+        """Return the files to read: by path, but large ones last, so no other one waits for a log or a mailbox."""
+        files = (*self.new, *self.moved, *self.changed, *self.resplit)
+        return tuple(sorted(files, key=lambda file: (max(file.stamp.size, _LARGE), file.path.split("/"))))
 
 
 def compare_documents(

@@ -68,7 +68,7 @@ from local_rag.store.vector_rows import (
 from local_rag.store.version_rows import put_version_keys
 
 _MANIFEST_FORMAT = 3
-_TOGETHER, _TOGETHER_CHUNKS = 32, 1024  # documents that are stored in one commit, unless they are large
+_TOGETHER, _TOGETHER_CHUNKS = 32, 1024  # documents that are stored in one commit; one with more chunks is large
 _LONGEST_WAIT = 2.0  # seconds until documents that were read are stored
 _PUBLISHING_SHARE = 0.04  # of the time that contexts are written in
 _FREE_SECONDS = 1.0  # of the processor: publishing a small library takes less
@@ -138,6 +138,8 @@ class Indexer:
         self._embedding = Embedding(store, workers, settings, embed_model)
         self._publishing = 0.0  # seconds of the last publish
         self._computed = 0.0  # processor seconds of all publishes
+        self._first_seconds = min(_FIRST_SECONDS, settings.publish_seconds)
+        self._expected, self._begun, self._publish_after = 0, 0.0, math.inf  # of the first run
         self._ocr_engine = ocr_engine
         self.report = IndexReport()
 
@@ -154,6 +156,7 @@ class Indexer:
         purge_superseded(self._store, self._indexes)
         self._read_folders(roots, is_first=is_first)
         self.make_live()
+        self._publish_after = math.inf
         taken = time.monotonic() - started if is_first else 0.0
         self.write_contexts(math.inf if contexts else min(taken, 60 * self._settings.context_minutes))
         self.report.seconds = time.monotonic() - started
@@ -216,12 +219,11 @@ class Indexer:
             else:
                 waiting[Path(one.path)] = one
         reading = self._read(waiting, changes, splitting, split_key, unread)
-        begun, often = time.monotonic(), min(_FIRST_SECONDS, self._settings.publish_seconds)
-        publish_after = begun + often
+        if is_first:
+            self._expected, self._begun = len(waiting), time.monotonic()
+            self._publish_after = self._begun + self._first_seconds
         for _count in self._embedding.make(reading, self._note("read", len(waiting))):
-            if is_first and time.monotonic() > publish_after:
-                self._publish_embedded(expected=len(waiting))
-                publish_after = time.monotonic() + max(often, time.monotonic() - begun)
+            self._publish_so_far()
         kept = {one.path for one in (*changes.changed, *changes.resplit)}
         unread = [replace(item, kept=str(item.path) in kept) for item in unread]
         # The stamps are older than the attempts to read, so a file that was repaired meanwhile has another one.
@@ -265,7 +267,10 @@ class Indexer:
         split_key: str,
         unread: list[Skipped],
     ) -> Iterator[int]:
-        """Read and store new and changed files; yield the id of each document and add unreadable files to `unread`."""
+        """Read and store new and changed files, and add unreadable ones to `unread`; yield the ids of documents.
+
+        Large documents are stored, but not yielded: `_embed` makes their vectors when all others have theirs.
+        """
         moved = {Path(found.path) for found in changes.moved}
         changed = {Path(found.path) for found in (*changes.changed, *changes.resplit)}
         read, since = list[ReadFile](), time.monotonic()
@@ -286,7 +291,7 @@ class Indexer:
         yield from self._put(read, split_key)
 
     def _put(self, read: Sequence[ReadFile], split_key: str) -> list[int]:
-        """Store documents with their rows in one commit; return their ids."""
+        """Store documents with their rows in one commit; return the ids of those that are not large."""
         read = [self._trimmed(file, read) for file in read]
         with self._store.transaction():
             keys = (_waiting(split_key) if file.document.waiting else split_key for file in read)
@@ -299,7 +304,7 @@ class Indexer:
             put_relations(self._store, ((key, one.relations) for key, one in stored))
             put_links(self._store, ((key, one.document) for key, one in stored))
             put_version_keys(self._store, ((key, *astuple(version_keys(one.document))) for key, one in stored))
-        return ids
+        return [key for key, one in stored if len(one.chunks) <= _TOGETHER_CHUNKS]
 
     def _trimmed(self, file: ReadFile, read: Sequence[ReadFile]) -> ReadFile:
         """Return a mail without what it quotes of another one that is in the library, or is read with it."""
@@ -382,10 +387,18 @@ class Indexer:
         self._embed()
         self._publish_embedded(rebuild=rebuild, replace=replace)
 
+    def _publish_so_far(self) -> None:
+        """Publish what has its vectors if the first run has taken long enough for that."""
+        if time.monotonic() > self._publish_after:
+            self._publish_embedded(expected=self._expected)
+            self._publish_after = time.monotonic() + max(self._first_seconds, time.monotonic() - self._begun)
+
     def _publish_embedded(self, *, rebuild: bool = False, replace: bool = False, expected: int = 0) -> None:
         """Publish the documents that have their vectors; as many as `expected` are to come in all."""
         started, computed = time.monotonic(), time.process_time()
         documents, versions = embedded_versions(self._store, self._embedding.plan)
+        if expected and not len(documents):  # an empty index would say that the documents answer nothing
+            return
         manifest = self._manifest(documents, versions) | ({"expected": expected} if expected else {})
         self.report.documents, self.report.chunks = manifest["documents"], manifest["chunks"]
         live = None if rebuild else self._indexes.live()
@@ -426,6 +439,7 @@ class Indexer:
         total = count_chunks(self._store, documents)
         done, started = 0, time.monotonic()
         for count in self._embedding.make(documents, self._note("embed", total)):
+            self._publish_so_far()
             done += count
             speed = f"{machines_at_work(self._workers)}{done / (time.monotonic() - started):.0f} chunks/s"
             self._progress(Progress("embed", done, total, speed))

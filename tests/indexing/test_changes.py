@@ -211,3 +211,14 @@ def test_without_a_split_key_each_is_split_as_it_was(folder: Path, store: Store)
     changes = compare_folders(store, [folder], None).changes
     assert (changes.unchanged, changes.to_read) == (2, ())
     assert len(compare_folders(store, [folder], "one").changes.resplit) == 1
+
+
+def test_large_files_are_read_after_all_others() -> None:
+    log, mailbox = found("a/log"), found("b/mailbox")
+    large = [log._replace(stamp=FileStamp(9 << 20, 1, 1, 7)), mailbox._replace(stamp=FileStamp(2 << 20, 1, 1, 7))]
+    assert paths(compare([], [*large, found("c"), found("b/a", "longer text")]).to_read) == [
+        "b/a",
+        "c",
+        "b/mailbox",
+        "a/log",
+    ]

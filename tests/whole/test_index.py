@@ -361,6 +361,29 @@ def test_the_first_run_can_be_asked_before_it_has_read_everything(
     assert "has not ended" not in run("search", "boat mail", "--library", "lib").stderr
 
 
+def test_a_large_document_gets_its_vectors_after_all_others_are_live(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "a-log.txt").write_text("".join(f"Boat number {number} left the harbour.\n" for number in range(2500)))
+    for number in range(40):
+        (folder / f"{number}.txt").write_text(f"Ferry {number} carries mail.")
+    library = Library(
+        tmp_path / "lib", parts=QUICK, profile="tiny", publish_seconds=1e-9, chunk_tokens=16, context="headings"
+    )
+    embedding = list[tuple[Progress, int]]()
+
+    def look(progress: Progress) -> None:
+        if progress.stage == "embed" and 0 < progress.done < progress.total:
+            live = Generations(library.folder).live()
+            embedding.append((progress, live.manifest["documents"] if live else 0))
+
+    library.index([folder], progress=look)
+    assert {live for _, live in embedding} == {40}
+    held = library.manifest()
+    assert (held["documents"], held.get("expected")) == (41, None)
+    assert {one.total for one, _ in embedding} == {held["chunks"] - 40 + 1}, "and the vector of the whole log"
+
+
 def test_only_the_first_run_writes_sentences_unless_it_is_told_to(documents: Path) -> None:
     library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny")
     first = library.index([documents])
@@ -377,6 +400,7 @@ def test_only_the_first_run_writes_sentences_unless_it_is_told_to(documents: Pat
     ("path", "error"),
     [
         ("no-such", "does not exist; name a file or folder that does"),
+        ("./offcie", "offcie does not exist; did you mean 'office'?"),
         ("https://example.org/a/b", "https://example.org/a/b is a web address; save its pages with `local-rag scrape"),
         (None, "has no documents yet; name a folder"),
     ],
@@ -385,6 +409,7 @@ def test_a_mistyped_first_command_leaves_no_library_behind(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, path: str | None, error: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "office").mkdir()
     done = run("index", *([path] if path else []))
     assert (done.exit_code, error in done.stderr) == (1, True)
     assert not (tmp_path / ".local-rag").exists()
