@@ -1,7 +1,4 @@
-"""Draft questions that documents may answer; whether they do is for others to check.
-
-A context model that asks what a chunk answers has written them. Without one, they are made of titles and headings.
-"""
+"""Draft questions that documents may answer, from their titles and headings; whether they do is for others to check."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +11,6 @@ from local_rag.text.languages import language_of
 
 _MOST_DOCUMENTS, _LOOKED_AT = 24, 40  # documents, and chunks of each
 _WORDS, _LONGEST = range(1, 9), 80  # of a heading or title
-_LONGEST_WRITTEN = 120  # characters of a question by the context model
 # What is asked about a heading of a document, by language.
 _ASKED: Mapping[str, str] = {
     "english": "What does \u201c{title}\u201d say about {heading}?",
@@ -34,12 +30,9 @@ def draft_questions(store: Store, *, most: int) -> list[str]:
     step, drafts = max(1, len(documents) // _MOST_DOCUMENTS), list[str]()
     for document in documents[::step]:
         chunks = list(islice(store.chunks(document.id), _LOOKED_AT))
-        sentences = [one_line(chunk.sentence) for chunk in chunks]
-        written = [one for one in sentences if one.endswith("?") and len(one) <= _LONGEST_WRITTEN]
         language = language_of(" ".join(one.chunk.text for one in chunks))
         headings = [one_line(heading) for one in chunks for heading in _headings(one.chunk)]
-        title = one_line(document.title)
-        draft = written[len(written) // 2] if written else draft_question(title, headings, language)
+        draft = draft_question(one_line(document.title), headings, language)
         if draft and draft not in drafts:
             drafts.append(draft)
             if len(drafts) == most:

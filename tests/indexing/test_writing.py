@@ -210,12 +210,6 @@ def test_the_language_of_code_may_be_named(forms: Path) -> None:
     assert {sentence for _, sentence in said()["bread.md"]} == {""}
 
 
-def test_questions_that_a_model_wrote_are_drafts_of_what_to_ask_first(forms: Path) -> None:
-    index(forms, reply=lambda _prompt: " asks who oils the lifts every week?")
-    with library()[0] as opened:
-        assert opened.draft_questions(most=9) == ["This chunk asks who oils the lifts every week?"]
-
-
 def test_the_time_ends_the_writing_and_the_next_run_goes_on(forms: Path) -> None:
     one, _ = index(forms, context_minutes=1e-9)
     assert "by_model" not in one.contexts
