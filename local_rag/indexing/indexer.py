@@ -253,8 +253,8 @@ class Indexer:
         """
         if moved:
             move_tables(self._store, moved)
-        with suppress(LibraryError):
-            note_moved(self._store, moved, patterns_of_limits(self._store.folder))
+            with suppress(LibraryError):
+                note_moved(self._store, moved, patterns_of_limits(self._store.folder))
         with suppress(LibraryError), kept_history(self._store.folder) as history:
             if history and moved:
                 history.move_documents(moved)
