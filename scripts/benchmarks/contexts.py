@@ -39,7 +39,7 @@ from local_rag import Library
 from local_rag.errors import LocalRagError
 from local_rag.evaluation.dataset import Dataset, Part, Question, load_dataset
 from local_rag.evaluation.evaluate import POOL, compare_reports, evaluate, index_dataset, stage_values
-from local_rag.evaluation.ranking_metrics import recall
+from local_rag.evaluation.ranking_metrics import RECALL_DEPTHS, recall
 from local_rag.indexing.compare import APART_PLAN, apart_key
 from local_rag.indexing.sentence_writer import plan_of
 from local_rag.keys import key_of
@@ -52,8 +52,7 @@ from local_rag.text.tokens import keyword_tokens
 MODES = get_args(ContextMode)
 TERMS = 8
 LEAD_CHARACTERS = 300
-DEPTHS = (5, 10, 20, POOL)
-METRICS = (*(f"recall@{depth}" for depth in DEPTHS), "mrr@10")
+METRICS = (*(f"recall@{depth}" for depth in RECALL_DEPTHS), "mrr@10")
 PARTS: tuple[Part | Literal["given"], ...] = ("all", "choose", "report", "given")
 
 _WORD = re.compile(r"[^\W\d][\w'\u2019-]+|\d{3,}")
@@ -228,14 +227,14 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     values = stage_values(rows)
     found = [sum(rank <= POOL for rank in row["ranks"]["fused"]) for row in rows]
     ideal = [
-        {depth: recall(range(1, count + 1), row["golden"], depth) for depth in DEPTHS}
+        {depth: recall(range(1, count + 1), row["golden"], depth) for depth in RECALL_DEPTHS}
         for row, count in zip(rows, found, strict=True)
     ]
     lists = {metric: zip(values["dense"][metric], values["keyword"][metric], strict=True) for metric in METRICS}
     return {
         "questions": len(rows),
         "stages": {stage: {metric: fmean(numbers[metric]) for metric in METRICS} for stage, numbers in values.items()},
-        "ideal_reranking": {f"recall@{depth}": 100 * fmean(one[depth] for one in ideal) for depth in DEPTHS},
+        "ideal_reranking": {f"recall@{depth}": 100 * fmean(one[depth] for one in ideal) for depth in RECALL_DEPTHS},
         "better_list": {metric: fmean(max(pair) for pair in pairs) for metric, pairs in lists.items()},
     }
 
