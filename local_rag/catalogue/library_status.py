@@ -8,7 +8,7 @@ from typing import Any
 
 from local_rag.answering.probability import valid
 from local_rag.errors import DamagedLibraryError, ModelError
-from local_rag.files import LOCAL_DISK, Disk, folder_bytes
+from local_rag.files import LOCAL_DISK, Disk, folder_bytes, is_locked
 from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.changes import Comparison, ScannedFile, compare_folders
@@ -60,7 +60,8 @@ class Status:
     the live index, `disk` holds sizes in bytes. An answer is given if it is right with a probability of `answered_from`
     or more, None without a calibration. `contexts_gain` is what `eval contexts` has found last, empty before.
     `unreachable` are roots that held documents and cannot be reached. What is `unreadable` keeps its last good version,
-    if it has one; `notes` say what of a document could not be read. `marks` is what marks of answers come to.
+    if it has one; `notes` say what of a document could not be read. `marks` is what marks of answers come to. `writing`
+    is True while a command, such as `index`, changes the library: what is stale may be mended already.
     """
 
     library: str
@@ -84,6 +85,7 @@ class Status:
     notes: tuple[Note, ...] = ()
     stale: tuple[Stale, ...] = ()
     marks: Mapping[str, Any] = field(default_factory=dict)
+    writing: bool = False
 
 
 def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Disk = LOCAL_DISK) -> Status:
@@ -158,6 +160,7 @@ def collect_status(store: Store, indexes: Indexes, settings: Settings, disk: Dis
         unreadable=_unreadable(found, unread),
         notes=tuple(store.notes()),
         stale=tuple(stale),
+        writing=is_locked(folder / "lock"),
     )
 
 

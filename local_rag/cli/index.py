@@ -168,7 +168,8 @@ def _as_text(report: IndexReport, settings: Settings) -> str:
     noted = (f"{one_line(display_path(note.path))}: {one_line(note.note)}" for note in report.notes)
     lines += _listed("Removed", (one_line(display_path(path)) for path in report.removed_paths))
     lines += _listed("Read, with a remark", noted)
-    lines += _listed("Nothing to read in", map(_skipped, expected))
+    if report.published or not report.documents:  # otherwise an earlier run has listed them
+        lines += _listed("Nothing to read in", map(_skipped, expected))
     if not report.published:
         lines.append("The index is up to date.")
     lines.append(_verdict(report))

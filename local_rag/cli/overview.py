@@ -68,8 +68,10 @@ def _as_text(status: Status) -> str:
         )
     if status.fingerprint:
         lines.append(f"Built with: {', '.join(_fingerprint(status.fingerprint))}")
+    if status.writing:
+        lines.append("Another command is changing this library now; look again when it has ended.")
     for stale in status.stale:
-        lines.append(f"Stale: {stale.reason}; run `{stale.command}`.")
+        lines.append(f"Stale: {stale.reason}{'' if status.writing else f'; run `{stale.command}`'}.")
         shown = stale.examples[:_EXAMPLES]
         lines += [f"  {one_line(display_path(one) if isinstance(one, Path) else one)}" for one in shown]
         if len(stale.examples) > _EXAMPLES:

@@ -23,6 +23,7 @@ def test_everything_is_fine_although_some_files_are_no_documents() -> None:
 def test_what_must_be_looked_at_comes_first_and_is_counted_at_the_end() -> None:
     locked, empty = Skipped(Path("/a/locked.pdf"), "encrypted PDF"), Skipped(Path("/a/b.txt"), "empty")
     report = IndexReport(skipped=[locked, empty], to_look_at=1, waiting_for_ocr=2, unreachable=[Path("/gone")])
+    report.published = True
     report.documents, report.chunks, report.seconds = 3, 9, 4.2
     report.notes = [Note(Path("/a/b.docx"), "1 chart is left out")]
     said = lines(report)
@@ -39,6 +40,14 @@ def test_long_lists_are_cut() -> None:
     said = lines(report)
     assert "Nothing to read in (30):" in said
     assert "  and 10 more; `--json` lists all" in said
+
+
+def test_a_run_without_changes_lists_only_what_a_person_must_look_at() -> None:
+    locked, song = Skipped(Path("/a/locked.pdf"), "encrypted PDF"), Skipped(Path("/a/song.mp3"), "audio or video")
+    text = "\n".join(lines(IndexReport(skipped=[locked, song], to_look_at=1, documents=1)))
+    assert "locked.pdf" in text
+    assert "song.mp3" not in text
+    assert "The index is up to date." in text
 
 
 def test_a_scan_is_counted_once() -> None:

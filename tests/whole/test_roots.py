@@ -12,6 +12,7 @@ import pytest
 from local_rag import Library
 from local_rag.errors import LibraryError
 from local_rag.indexing.indexer import IndexReport
+from local_rag.store.lock import library_lock
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, IgnoresCase
 
@@ -48,6 +49,17 @@ def test_an_unmounted_root_keeps_its_documents_and_is_named(documents: Path, los
         documents.rmdir()
     away.rename(documents)
     assert (index().unchanged, index().unreachable) == (3, [])
+
+
+def test_status_advises_no_index_while_one_runs(documents: Path, run: Run) -> None:
+    index(documents)
+    (documents / "new.md").write_text("# New\n")
+    assert "run `local-rag index`" in run("status", "--library", "lib").stdout
+    with library_lock(Path("lib")):  # as another process does that indexes
+        said = run("status", "--library", "lib").stdout
+    assert "new.md" in said
+    assert "Another command is changing this library now" in said
+    assert "run `local-rag index`" not in said
 
 
 def test_what_is_out_of_reach_can_be_removed(documents: Path, run: Run) -> None:
