@@ -72,7 +72,7 @@ _TOGETHER, _TOGETHER_CHUNKS = 32, 1024  # documents that are stored in one commi
 _LONGEST_WAIT = 2.0  # seconds until documents that were read are stored
 _PUBLISHING_SHARE = 0.04  # of the time that contexts are written in
 _FREE_SECONDS = 1.0  # of the processor: publishing a small library takes less
-_UNTUNED_SECONDS = 60.0  # for which sentences are written before time is spent on tuning
+_FIRST_ROUND_SECONDS = 60.0  # of writing, before sentences are published and time is spent on tuning
 _FIRST_SECONDS = 30.0  # until the first run publishes what it has so far; then whenever its time has doubled
 
 
@@ -176,16 +176,16 @@ class Indexer:
         to this machine once it has written for a while.
         """
         pending, begun, spent = self._writer.missing() if self._writer else 0, time.monotonic(), self._publishing
-        last, tuned = begun + seconds, False
+        last, later = begun + seconds, False
         while pending and self._writer and time.monotonic() < last:
             wait = seconds_until_publish(time.monotonic() - begun, spent, self._publishing, self._computed)
             often = self._settings.publish_seconds
-            most = max(often if tuned else min(_UNTUNED_SECONDS, often), wait)
-            self._writer.write(time.monotonic() + most, last, stop, tuned=tuned)
+            most = max(often if later else min(_FIRST_ROUND_SECONDS, often), wait)
+            self._writer.write(time.monotonic() + most, last, stop, tuned=later and math.isinf(seconds))
             self._note_given_up()
             self.publish()
             spent += self._publishing
-            before, pending, tuned = pending, self._writer.missing(), math.isinf(seconds)
+            before, pending, later = pending, self._writer.missing(), True
             if pending == before:  # the time left is too short for another one
                 break
         self._report_writing(pending)

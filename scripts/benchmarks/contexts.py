@@ -303,7 +303,7 @@ def main() -> None:
         content = content_of(dataset)
         ways = load_ways(arguments.json, content)
         for way in arguments.ways:
-            name = way if way in WITHOUT_MODEL else f"{way} {Path(arguments.model).stem}".strip()
+            name = way if way in WITHOUT_MODEL else f"{way} {Path(arguments.model).name.removesuffix('.gguf')}".strip()
             ways[name] = measure(
                 dataset,
                 way,
