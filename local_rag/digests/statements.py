@@ -27,7 +27,7 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])-\n\s*(?=[^\W\d_])")
 _LINK = re.compile(r"\]\([^)\s]{0,2000}\)")
 _PAGE_NUMBER = re.compile(r"(?:page|seite|p\.)?\s?\d{1,4}(?:\s?(?:of|/|von)\s?\d{1,4})?", re.IGNORECASE)
-_LONGEST_JOINED = 2000  # characters
+_LONGEST_JOINED, _LONGEST_HEADING = 2000, 2000  # characters
 _CELL_END = re.compile(r"; | \| ")
 _SHORT_LINE = 50  # characters: prose is wrapped at more
 _ENDS = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)*_`]{0,4}\Z")
@@ -238,8 +238,9 @@ def _statement(document: DocumentText, start: int, end: int, kind: str) -> State
 
 
 def _heading_end(text: str, start: int) -> int:
-    end = text.find("\n", start)
-    return start + len(text[start : end if end >= 0 else len(text)].rstrip())
+    """Return the end of the line that begins at an offset, and the offset itself if that is too long for a heading."""
+    line = text[start : start + _LONGEST_HEADING].partition("\n")[0]
+    return start if len(line) == _LONGEST_HEADING else start + len(line.rstrip())
 
 
 def _joined(document: DocumentText, statements: Iterator[Statement]) -> Iterator[Statement]:
