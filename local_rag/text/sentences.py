@@ -21,7 +21,7 @@ _SENTENCE = re.compile(r"[^\n.!?]+(?:[.!?](?!\s|\Z)[^\n.!?]*)*[.!?]*")
 # The end of a line within a paragraph.
 _WRAPPED = re.compile(r"(?<=[^\n|])\n(?=[^\n|#*>\-\d\s])")
 _MOST_SENTENCES = 2000
-_LAST_WORD = re.compile(r"[\w.]*\Z")
+_WORD = re.compile(r"[\w.]*")
 _LONGEST_WORD = 60  # characters before a full stop that are looked at
 
 
@@ -48,8 +48,8 @@ def _ends(text: str, begun: int, match: re.Match[str]) -> bool:
     if match.start() - begun < _LONGEST_WORD and LIST_NUMBER.fullmatch(before + match[0].strip()[:1] + " "):
         return False
     following = text[match.end()]
-    word = _LAST_WORD.search(before)
-    last = word[0].lower() if word else ""
+    # Read backwards, as only what ends here is of interest; a search from the front tries each place.
+    last = _WORD.match(before[::-1])[0][::-1].lower()  # type: ignore[index]
     if match[0].strip() == "." and (last in _ABBREVIATIONS or (len(last) == 1 and last.isalpha())):
         # An abbreviation may also end a sentence, unless a number or a lower-case letter follows.
         return last in {"etc", "a.m", "p.m", "inc", "ltd", "co"} and following.isupper()
