@@ -95,16 +95,19 @@ def column_of_text(text: str) -> Column:
     """Return a column written `Name: Question? (type)`; the name and the type may be missing."""
     text = " ".join(text.split())
     typed = _TYPED.search(text)
-    if typed and (known := _type_of(typed[1])):
-        return _checked(*_named(text[: typed.start()].strip()), *known)
+    if typed is None:
+        return _checked(*_named(text), "text", ())
+    asked, known = text[: typed.start()].strip(), _type_of(typed[1])
+    if known:
+        return _checked(*_named(asked), *known)
+    if asked.endswith("?"):  # what follows a question is no part of it
+        raise _no_type(asked, typed[1])
     return _checked(*_named(text), "text", ())
 
 
 def _named(text: str) -> tuple[str, str]:
     name, colon, question = text.partition(":")
-    if colon and question.strip() and len(name) <= _LONGEST_NAME:
-        return name.strip(), question.strip()
-    return text[:_LONGEST_NAME].rstrip("?").strip(), text
+    return (name.strip(), question.strip()) if colon and len(name) <= _LONGEST_NAME else ("", text)
 
 
 def _column(given: Mapping[str, object] | str) -> Column:
@@ -120,9 +123,13 @@ def _column(given: Mapping[str, object] | str) -> Column:
         kind = f"one of: {'|'.join(map(str, choices))}"
     found = _type_of(kind)
     if found is None:
-        hint = nearest(kind, _TYPES) or f"there are {', '.join(dict.fromkeys(_TYPES.values()))}, one of: A | B."
-        raise QuestionError(f"The column {name or question!r} has the type {kind[:40]!r}; {hint}")
-    return _checked(name or question[:_LONGEST_NAME].rstrip("?"), question, *found)
+        raise _no_type(name or question, kind)
+    return _checked(name, question, *found)
+
+
+def _no_type(column: str, kind: str) -> QuestionError:
+    hint = nearest(kind, _TYPES) or f"there are {', '.join(dict.fromkeys(_TYPES.values()))}, one of: A | B."
+    return QuestionError(f"The column {one_line(column)[:40]!r} has the type {one_line(kind)[:40]!r}; {hint}")
 
 
 def _text(value: object) -> str:
@@ -144,7 +151,8 @@ def _type_of(text: str) -> tuple[Type, tuple[str, ...]] | None:
 
 
 def _checked(name: str, question: str, kind: Type, choices: tuple[str, ...]) -> Column:
-    shown = one_line(name or question)[:40]
+    name = name or question[:_LONGEST_NAME].rstrip("?").strip()
+    shown = one_line(name)[:40]
     if not question:
         raise QuestionError(f"The column {shown!r} has no question; write what to ask of each document.")
     if len(question) > MAX_QUESTION or len(name) > _LONGEST_NAME:

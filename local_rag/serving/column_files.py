@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from local_rag.errors import QuestionError, ReadError
+from local_rag.errors import QuestionError, ReadError, nearest
 from local_rag.extraction.columns import Column, parse_columns
 from local_rag.reading.decode import decode
 from local_rag.serving.table_files import Table, content_of, read_apart, rows_of_sheets, rows_of_text, run_apart
@@ -80,6 +80,9 @@ def _of_table(table: Table) -> list[dict[str, Any] | str]:
         head = [cell.strip().casefold() for cell in row]
         if "question" in head:
             known = [(at, name) for at, name in enumerate(head) if name in _FIELDS]
+            for unknown in set(head) - {*_FIELDS, ""}:
+                if hint := nearest(unknown, set(_FIELDS) - set(head)):
+                    raise ReadError(f"it has a column {unknown[:40]!r}; {hint}")
             rows = [{name: _cell(one, at) for at, name in known if _cell(one, at)} for one in table[number + 1 :]]
             return [one for one in rows if one]
     raise ReadError("none of its columns is named `question`")

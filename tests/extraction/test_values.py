@@ -119,6 +119,8 @@ def test_items_and_yes() -> None:
         ("Who signed?", Column("Who signed", "Who signed?")),
         ("Law: Which law (if any) governs?", Column("Law", "Which law (if any) governs?")),
         ("R: Result? (one of: good / bad)", Column("R", "Result?", "one of", ("good", "bad"))),
+        (": Who signed?", Column("Who signed", "Who signed?")),
+        ("Name of the buyer (if any)", Column("Name of the buyer (if any)", "Name of the buyer (if any)")),
     ],
 )
 def test_a_column_is_written_as_text(text: str, column: Column) -> None:
@@ -132,6 +134,9 @@ def test_a_column_is_written_as_text(text: str, column: Column) -> None:
         (["A: One? (date)", "a: Two?"], "Two columns are named"),
         ([{"name": "A", "question": "When?", "type": "dat"}], "did you mean 'date'?"),
         ([{"name": "A", "type": "date"}], "has no question"),
+        (["Notice period:"], "has no question"),
+        (["Notice period: (duration)"], "has no question"),
+        (["Notice period: How long? (durration)"], "did you mean 'duration'?"),
         ([{"name": "A", "question": "Q?", "typ": "date"}], "did you mean 'type'?"),
         ([{"name": "A", "question": "Q?", "type": "one of: only"}], "is one of 1 values"),
         ([f"{number}: Q?" for number in range(101)], "at most 100"),
