@@ -24,7 +24,7 @@ from local_rag.cli.options import (
     stopping,
 )
 from local_rag.cli.progress import IndexProgress
-from local_rag.display import display_path, one_line, printable_json
+from local_rag.display import counted, display_path, one_line, printable_json
 from local_rag.errors import QuestionError
 from local_rag.extraction.columns import Column, parse_columns
 from local_rag.extraction.extraction import Table
@@ -45,7 +45,8 @@ from local_rag.serving.extracted_files import require_form, row_as_dict, write_t
 @click.option(
     "--output",
     type=FILE,
-    help="The file for the table, .xlsx, .csv or .jsonl. Without it, each row is printed as a line of JSON.",
+    help="The file for the table, .xlsx, .csv or .jsonl; what it held is replaced. Without it, each row is printed as "
+    "a line of JSON.",
 )
 @click.option("--newest", is_flag=True, help="Only the newest version of each document, instead of one row for each.")
 @click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N documents, as a preview.")
@@ -74,9 +75,16 @@ def command(
     """
     if columns is None and not written:
         raise click.UsageError("Give a file of COLUMNS, or --column 'Name: Question? (type)'.")
+    if columns and not columns.exists():
+        raise QuestionError(
+            f"There is no file {one_line(display_path(columns))}; name a file of columns, or give a column as "
+            "--column 'Name: Question? (type)'."
+        )
     asked = parse_columns([*(read_columns(columns) if columns else ()), *written])
     if output:
         require_form(output)
+        if columns and output.resolve() == columns.resolve():
+            raise QuestionError(f"{one_line(display_path(output))} holds the columns; name another file for the table.")
     limits = replace(filters, as_of=as_of)
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         with stopping("Stopping once the questions that are being answered are stored.") as stopped:
@@ -111,6 +119,6 @@ def _report(columns: Sequence[Column], table: Table, output: Path | None, *, as_
         return
     said = ", ".join(f"{count} {state}" for state, count in states.items() if count or state != "not asked")
     click.echo(
-        f"{len(table.rows)} documents, {len(columns)} columns: {said}. The table is in "
+        f"{counted(len(table.rows), 'document')}, {counted(len(columns), 'column')}: {said}. The table is in "
         f"{one_line(display_path(output))}."
     )

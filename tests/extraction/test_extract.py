@@ -308,6 +308,7 @@ def test_columns_are_read_from_files(name: str, lines: list[str]) -> None:
         ("c.yaml", "a: [", "is no YAML"),
         ("c.yaml", "5", "no list of columns"),
         ("c.csv", "a,b\n1,2\n", "none of its columns is named `question`"),
+        ("c.csv", "name,question,tpye\nEnd,When?,date\n", "did you mean 'type'?"),
         ("c.xlsx", "no workbook", "no XLSX file"),
         ("c.txt", "a", "does not end in"),
         ("c.yaml", "a: &a [" + ",".join(["x"] * 9) + "]\nb: &b [" + ",".join(["*a"] * 9) + "]\n", "column"),
@@ -325,6 +326,7 @@ def test_the_command_writes_the_table_and_reports(library: Library, tmp_path: Pa
     def parts() -> Parts:
         return replace(EMBEDS_QUICKLY, open_engine=generating(FakeGenerator(answer)))
 
+    (tmp_path / "columns.csv").write_text("name,question\nCustomer,Who?\n")
     common = ("--library", str(tmp_path / "lib"))
     result = run("extract", "columns.yaml", "--output", "t.csv", *common, parts=parts())
     assert result.exit_code == 0, result.output
@@ -335,12 +337,14 @@ def test_the_command_writes_the_table_and_reports(library: Library, tmp_path: Pa
         ("extract",): 2,
         ("extract", "columns.yaml", "--output", "t.txt"): 1,
         ("extract", "none.yaml"): 1,
+        ("extract", "columns.csv", "--output", "columns.csv"): 1,
         ("extract", "columns.yaml", "--in", "nowhere"): 1,
     }
     for arguments, code in wrong.items():
         failed = run(*arguments, *common, parts=parts())
         assert failed.exit_code == code, arguments
         assert "Traceback" not in failed.output
+    assert (tmp_path / "columns.csv").read_text().startswith("name,question")
 
 
 def test_tables_of_a_person_are_forgotten_with_the_person_and_leave_nothing(library: Library) -> None:
