@@ -20,6 +20,7 @@ from local_rag.cli.options import (
     model_option,
     no_matching_document,
     open_library,
+    say_if_indexed,
     say_what_is_missing,
     stopping,
 )
@@ -87,6 +88,8 @@ def command(
             raise QuestionError(f"{one_line(display_path(output))} holds the columns; name another file for the table.")
     limits = replace(filters, as_of=as_of)
     with open_library(library, **settings) as opened, IndexProgress() as progress:
+        if output:
+            say_if_indexed(opened, output)
         with stopping("Stopping once the questions that are being answered are stored.") as stopped:
             table = opened.extract(
                 asked, filters=limits, newest=newest, most=first or 0, progress=progress, stop=stopped.is_set

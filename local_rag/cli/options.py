@@ -166,6 +166,15 @@ def say_what_is_missing(opened: "Library") -> None:
         click.echo(f"The first `local-rag index` has not ended: {so_far}.", err=True)
 
 
+def say_if_indexed(opened: "Library", output: Path) -> None:
+    """Say on stderr that the next `index` will read a file that is to be written as a document."""
+    place = output.resolve()
+    if root := next((one.path for one in opened.roots() if place.is_relative_to(one.path)), None):
+        shown, folder = (one_line(display_path(one)) for one in (output, root))
+        said = f"{shown} lies in {folder}, so the next `index` reads it as a document; better name a file elsewhere."
+        click.echo(said, err=True)
+
+
 @contextmanager
 def stopping(notice: str = "") -> Iterator[Event]:
     """Let the first Ctrl-C end what is being done, with a notice, and a second one the command."""

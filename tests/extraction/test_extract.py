@@ -331,6 +331,9 @@ def test_the_command_writes_the_table_and_reports(library: Library, tmp_path: Pa
     result = run("extract", "columns.yaml", "--output", "t.csv", *common, parts=parts())
     assert result.exit_code == 0, result.output
     assert "2 documents, 6 columns: 9 stated, 1 unsure, 2 not stated. The table is in t.csv." in result.stdout
+    assert "next `index`" not in result.stderr
+    beside = run("extract", "columns.yaml", "--output", "docs/t.csv", *common, parts=parts())
+    assert "docs/t.csv lies in docs, so the next `index` reads it as a document" in beside.stderr
     printed = run("extract", "--column", COLUMNS[0], "--in", "docs/a.md", *common, parts=parts())
     assert json.loads(printed.stdout)["cells"]["Customer"]["quotation"] == "The customer is Acme Ltd."
     wrong = {
