@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from local_rag.errors import ModelError
@@ -81,12 +82,26 @@ def build_with(gpu_layers: int) -> str:
 
 @contextmanager
 def held_interrupt() -> Iterator[Sequence[int]]:
-    """Hold Ctrl-C until the end; yield a sequence that is not empty once it was pressed."""
+    """Hold the interrupt by Ctrl-C until the end; yield a sequence that is not empty once there is one.
+
+    A handler that does not interrupt is called at once.
+    """
     handler, held = signal.getsignal(signal.SIGINT), list[int]()
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        nonlocal handler
+        try:
+            if callable(handler):
+                handler(number, frame)
+        except KeyboardInterrupt:
+            held.append(number)
+        if signal.getsignal(number) is not hold:  # it has chosen what the next one does
+            handler = signal.signal(number, hold)
+
     # Leave SIGINT alone if it is ignored or handled outside Python. Python sets handlers only in its main thread.
     replaced = callable(handler) and threading.current_thread() is threading.main_thread()
     if replaced:
-        signal.signal(signal.SIGINT, lambda number, _frame: held.append(number))
+        signal.signal(signal.SIGINT, hold)
     try:
         yield held
     finally:

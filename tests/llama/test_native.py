@@ -9,7 +9,7 @@ import pytest
 
 from local_rag.errors import ModelError
 from local_rag.llama.model import load_weights
-from local_rag.llama.native import choose, find_variants, load_variant, score
+from local_rag.llama.native import choose, find_variants, held_interrupt, load_variant, score
 from local_rag.models.registry import resolve
 
 SCORES = {"x64": 1, "haswell": 64, "icelake": 512, "sapphirerapids": 2048, "zen4": 0}
@@ -70,3 +70,25 @@ def test_loading_ends_with_an_interrupt_and_nothing_else(capfd: pytest.CaptureFi
         load_weights(weights)
     assert signal.getsignal(signal.SIGINT) is before
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_handler_that_does_not_interrupt_is_called_at_once_and_the_next_interrupt_is_held() -> None:
+    done = list[str]()
+
+    def handle(_number: int, _frame: object) -> None:
+        signal.signal(signal.SIGINT, before)
+        done.append("handled")
+
+    def press(times: int) -> None:
+        signal.signal(signal.SIGINT, handle)
+        with held_interrupt():
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+                done.append("went on")
+
+    before = signal.getsignal(signal.SIGINT)
+    press(1)
+    assert (done, signal.getsignal(signal.SIGINT)) == (["handled", "went on"], before)
+    with pytest.raises(KeyboardInterrupt):
+        press(2)
+    assert (done[2:], signal.getsignal(signal.SIGINT)) == (["handled", "went on", "went on"], before)
