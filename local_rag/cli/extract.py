@@ -90,7 +90,7 @@ def command(
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         if output:
             say_if_indexed(opened, output)
-        with stopping("Stopping once the questions that are being answered are stored.") as stopped:
+        with stopping("Stopping; what was answered is stored.") as stopped:
             table = opened.extract(
                 asked, filters=limits, newest=newest, most=first or 0, progress=progress, stop=stopped.is_set
             )

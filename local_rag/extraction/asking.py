@@ -19,7 +19,7 @@ from local_rag.extraction.checking import DocumentReading, Found, noted
 from local_rag.extraction.columns import TYPE_REQUESTS, Column
 from local_rag.extraction.values import TYPED
 from local_rag.keys import key_of
-from local_rag.llama.generator import Generator, Request
+from local_rag.llama.generator import Generator, Request, never
 from local_rag.model_records import AnswerForm
 from local_rag.models.reader import Reader
 from local_rag.records import Passage
@@ -84,11 +84,16 @@ class DocumentAsker:
         self._refusal = generator.model.tokenize(form.refusal)[0] if form.refusal else None
 
     def ask(
-        self, document: ReadDocument, columns: Sequence[Column], search: Search, memory: Memory
+        self,
+        document: ReadDocument,
+        columns: Sequence[Column],
+        search: Search,
+        memory: Memory,
+        stop: Callable[[], bool] = never,
     ) -> Iterator[list[tuple[Column, Cell]]]:
         """Yield the cells of the columns, those of one shared reading together.
 
-        What `memory` has is not asked again.
+        What `memory` has is not asked again. Once `stop` returns true, raise StoppedError; `memory` has what was said.
         """
         if not document.passages:
             yield [(column, NOT_STATED) for column in columns]
@@ -99,14 +104,14 @@ class DocumentAsker:
                 Request(str(number), prefix, self._question(column), _room(column), refusal=self._refusal)
                 for number, column in enumerate(group)
             ]
-            first = self._answers(asked, memory)
+            first = self._answers(asked, memory, stop)
             readings = {number: self._read(column, passages, document.text) for number, column in enumerate(group)}
             found = {number: _about(readings[number], one) for number, one in first.items()}
             doubtful = [
                 number for number, one in first.items() if self._is_doubtful(one, found[number], readings[number])
             ]
             again = [self._own_request(number, readings[number]) for number in doubtful]
-            second = self._answers([request for request in again if request], memory)
+            second = self._answers([request for request in again if request], memory, stop)
             decisions = [
                 _decide(readings[number], first[number], found[number], second.get(number))
                 for number in range(len(group))
@@ -158,22 +163,23 @@ class DocumentAsker:
         trained = self._form.refusal and self._form.request.startswith(_BEGINNING)
         return f"{wish}{self._form.request.removeprefix(_BEGINNING) if trained else _OR_REFUSE}"
 
-    def _answers(self, requests: Sequence[Request], memory: Memory) -> dict[int, _Answer]:
+    def _answers(self, requests: Sequence[Request], memory: Memory, stop: Callable[[], bool]) -> dict[int, _Answer]:
         """Return what the model says to each request, by its number; what it says is kept at once."""
         model, found = self._generator.model, dict[int, _Answer]()
         tokens, odds = dict[str, list[int]](), dict[str, float]()
         keys = {one.key: key_of(list(one.prefix), list(one.suffix), one.max_tokens) for one in requests}
         kept = {one.key: said for one in requests if (said := memory.get(keys[one.key])) is not None}
         found |= {int(key): _Answer(*json.loads(said)) for key, said in kept.items()}
-        for event in self._generator.stream(one for one in requests if one.key not in kept):
-            if event.token is not None:
-                tokens.setdefault(event.key, []).append(event.token)
-                odds.setdefault(event.key, event.odds)
-                continue
-            text = model.detokenize(tokens.get(event.key, [])).strip()
-            refuses = text.startswith((self._form.refusal or _REFUSAL).rstrip("."))
-            answer = found[int(event.key)] = _Answer("" if refuses else text, odds.get(event.key, math.nan))
-            memory.put(keys[event.key], json.dumps([answer.text, answer.odds], ensure_ascii=False))
+        with self._generator.stopping(stop):
+            for event in self._generator.stream(one for one in requests if one.key not in kept):
+                if event.token is not None:
+                    tokens.setdefault(event.key, []).append(event.token)
+                    odds.setdefault(event.key, event.odds)
+                    continue
+                text = model.detokenize(tokens.get(event.key, [])).strip()
+                refuses = text.startswith((self._form.refusal or _REFUSAL).rstrip("."))
+                answer = found[int(event.key)] = _Answer("" if refuses else text, odds.get(event.key, math.nan))
+                memory.put(keys[event.key], json.dumps([answer.text, answer.odds], ensure_ascii=False))
         return found
 
     def _read(self, column: Column, passages: Sequence[Passage], text: str) -> DocumentReading:

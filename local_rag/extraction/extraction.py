@@ -2,12 +2,12 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from local_rag.asking import Filters
-from local_rag.errors import LibraryError
+from local_rag.errors import LibraryError, StoppedError
 from local_rag.extraction.asking import DocumentAsker, ReadDocument, asked_key
 from local_rag.extraction.cells import Cell, cell_from
 from local_rag.extraction.columns import Column
@@ -98,16 +98,15 @@ class Extraction:
             missing = [column for column, cell in zip(columns, row.cells, strict=True) if cell is None]
             if missing and not stop():
                 progress(Progress("extract", asked, total, row.title))
-                for cells in self._ask(row.document, missing):
-                    asked += cells
-                    progress(Progress("extract", asked, total, row.title))
-                    if stop():
-                        break
+                with suppress(StoppedError):
+                    for cells in self._ask(row.document, missing, stop):
+                        asked += cells
+                        progress(Progress("extract", asked, total, row.title))
         done = self.stored(columns, filters, newest=newest, most=most) if asked else table
         return Table(done.columns, done.rows, asked)
 
-    def _ask(self, document_id: int, columns: Sequence[Column]) -> Iterator[int]:
-        """Ask a document, and yield the number of cells that were stored together."""
+    def _ask(self, document_id: int, columns: Sequence[Column], stop: Callable[[], bool]) -> Iterator[int]:
+        """Ask a document, and yield the number of cells that were stored together; raise StoppedError if stopped."""
         with self.reading() as store:
             document = store.document(document_id)
             if document is None:  # removed meanwhile
@@ -116,7 +115,7 @@ class Extraction:
             read = ReadDocument(document.title, store.document_text(document_id), passages)
         with self.open_asker(document.path) as (asker, search), closing(Store(self.folder, write=True)) as store:
             memory = _Said(store, self.models, document.sha256)
-            for group in asker.ask(read, columns, search, memory):
+            for group in asker.ask(read, columns, search, memory, stop):
                 cells = {
                     self._key(column, document): json.dumps(asdict(cell), ensure_ascii=False) for column, cell in group
                 }
