@@ -107,7 +107,6 @@ class Site:
         )
         self._templates.globals |= {"root": root, "libraries": libraries, "versions": _VERSIONS}
         self._templates.filters |= {"one_line": one_line, "short_path": display_path, "number": "{:,}".format}
-        self._templates.filters["duration"] = duration
         # A path may be wrapped behind each slash, and not only in the middle of a word.
         self._templates.filters["breakable"] = lambda path: Markup("/<wbr>").join(path.split("/"))
         self._templates.filters["duration"] = duration

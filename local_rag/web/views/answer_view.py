@@ -8,15 +8,14 @@ from markupsafe import Markup
 
 from local_rag.answering.remarks import is_doubtful, place_of, remarks
 from local_rag.catalogue.contents import Location, SeenState
-from local_rag.display import Name, display_path, found_headline, one_line, version_lines
+from local_rag.display import Name, cell_as_text, display_path, found_headline, one_line, table_lines, version_lines
 from local_rag.models.choice import chosen
-from local_rag.records import Answer, Found, Outcome, Passage, heading_path
+from local_rag.records import SHOWN_TABLE_ROWS, Answer, Found, Outcome, Passage, TableAnswer, heading_path
 from local_rag.retrieval.highlights import marks, readable
 from local_rag.view import View
 from local_rag.web.views.answer_html import show_answer
 from local_rag.web.views.document_html import show_passage, show_quote
 from local_rag.web.views.document_view import address_of
-from local_rag.web.views.rows_view import RowsView, view_rows
 
 # What a page says of a document whose file is in this state.
 STATES: dict[SeenState, str] = {
@@ -25,7 +24,7 @@ STATES: dict[SeenState, str] = {
     "missing": "file moved or deleted",
     "unknown": "whether it has changed is not known yet",
 }
-_MOST_LEADING = 3
+_MOST_LEADING, _MOST_COLUMNS = 3, 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,22 @@ class QuoteView:
     number: int
     place: str
     anchor: str
+
+
+@dataclass(frozen=True, slots=True)
+class RowsView:
+    """What was computed from rows, as it is shown; `count` is the number of all rows, `query` selects them.
+
+    Of the parts of a line, every second one is a name or a value.
+    """
+
+    headline: str
+    lines: Sequence[Sequence[str]]
+    columns: Sequence[tuple[str, bool]]
+    rows: Sequence[Sequence[str]]
+    count: int
+    query: str
+    sources: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +178,7 @@ def view_answer(
         remarks=tuple(remarks(answer, changed=changed)),
         notice=notice,
         listed=view_list(answer.found, library.contents().documents if library else {}, name) if answer.found else None,
-        rows=view_rows(answer.table, name) if answer.table else None,
+        rows=_view_table(answer.table, name) if answer.table else None,
         versions=tuple(version_lines(answer.versions)),
         chunk=answer.citations[0].passage.chunk_id if answer.citations else None,
     )
@@ -246,3 +261,23 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
             )
         )
     return made
+
+
+def _view_table(table: TableAnswer, name: Name) -> RowsView:
+    """Return what was computed from rows as it is shown, with `name` for places."""
+    headline, *lines = table_lines(table)
+    columns = table.columns[:_MOST_COLUMNS]
+    numeric = [
+        any(isinstance(row[at], int | float) for row in table.rows[:SHOWN_TABLE_ROWS]) for at in range(len(columns))
+    ]
+    return RowsView(
+        headline=headline,
+        lines=[one_line(line).split("*") for line in lines],
+        columns=[(one_line(name), right) for name, right in zip(columns, numeric, strict=True)],
+        rows=[
+            [one_line(cell_as_text(value)) for value in row[:_MOST_COLUMNS]] for row in table.rows[:SHOWN_TABLE_ROWS]
+        ],
+        count=table.count,
+        query=table.rows_sql,
+        sources=[", ".join(filter(None, (name(one.path), one.place))) for one in table.sources],
+    )
