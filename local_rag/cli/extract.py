@@ -29,8 +29,8 @@ from local_rag.display import counted, display_path, one_line, printable_json
 from local_rag.errors import QuestionError
 from local_rag.extraction.columns import Column, parse_columns
 from local_rag.extraction.extraction import Table
-from local_rag.serving.column_files import read_columns
 from local_rag.serving.extracted_files import require_form, row_as_dict, write_table
+from local_rag.serving.table_files import read_columns
 
 
 @click.command(cls=Command, epilog="Example: local-rag extract columns.yaml --in contracts --output contracts.xlsx")

@@ -18,8 +18,8 @@ from local_rag.errors import LocalRagError, QuestionError
 from local_rag.records import Answer, Progress
 from local_rag.serialization import from_plain
 from local_rag.serving.answer_files import COLUMNS, AnswerFile, cells, csv_line, json_line
-from local_rag.serving.question_files import read_questions
 from local_rag.serving.socket_client import ask_server
+from local_rag.serving.table_files import read_questions
 
 if TYPE_CHECKING:
     from local_rag.library import Library

@@ -19,19 +19,7 @@ from local_rag.serving.answer_files import csv_line, write_cell, write_row
 _WIDTH, _WIDE, _MOST_LINKED = 22, 60, 60_000  # a workbook holds some 65,000 links
 _LARGEST = 10**15  # whole numbers above it lose digits in a spreadsheet
 _NAMES = ("document", "title", "newest version")
-_DETAILS = (
-    "document",
-    "column",
-    "state",
-    "value",
-    "quotation",
-    "page",
-    "line",
-    "heading",
-    "probability",
-    "remark",
-    "by",
-)
+_DETAILS = "document column state value quotation page line heading probability remark by".split()  # noqa: SIM905
 
 
 def require_form(path: Path) -> None:

@@ -18,8 +18,8 @@ from local_rag import Library
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column
 from local_rag.extraction.values import TYPED, denies, find_phrase, find_values
-from local_rag.serving.column_files import read_columns
 from local_rag.serving.extracted_files import cell_as_dict
+from local_rag.serving.table_files import read_columns
 from local_rag.text.words import fold
 
 

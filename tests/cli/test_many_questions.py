@@ -16,7 +16,7 @@ from local_rag.errors import QuestionError
 from local_rag.library import Parts
 from local_rag.records import Answer
 from local_rag.serving.answer_files import COLUMNS, answers_in_form, csv_line
-from local_rag.serving.question_files import read_questions
+from local_rag.serving.table_files import read_questions
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating
 

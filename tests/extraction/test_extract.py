@@ -26,8 +26,8 @@ from local_rag.extraction.values import longest_run
 from local_rag.library import Parts
 from local_rag.model_records import PLAIN_FORM
 from local_rag.records import Passage
-from local_rag.serving.column_files import columns_in
 from local_rag.serving.extracted_files import write_table
+from local_rag.serving.table_files import columns_in
 from local_rag.store.database import Store
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating

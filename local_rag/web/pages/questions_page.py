@@ -17,7 +17,7 @@ from local_rag.errors import BusyError, QuestionError
 from local_rag.serving.answer_files import answers_in_form
 from local_rag.serving.background_runs import RunView
 from local_rag.serving.http import json_response
-from local_rag.serving.question_files import questions_in
+from local_rag.serving.table_files import questions_in
 from local_rag.web.changes.additions import file_name
 from local_rag.web.forms import as_fields, filters_of, text_field
 from local_rag.web.pages.document_page import offset
