@@ -32,8 +32,7 @@ from local_rag.retrieval.version_families import Versions
 from local_rag.store.history_file import count_use
 from local_rag.store.relation_rows import is_in_a_text
 from local_rag.store.storage_errors import storage_errors
-from local_rag.tables.answer import answer_from_rows
-from local_rag.tables.as_answer import as_answer
+from local_rag.tables.answer import answer_from_rows, as_answer
 from local_rag.text.small_talk import reply_to_small_talk
 
 OnProgress = Callable[[Progress], None]

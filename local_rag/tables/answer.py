@@ -9,11 +9,12 @@ from math import log
 
 from local_rag.display import table_lines
 from local_rag.errors import QuestionError
-from local_rag.records import TableAnswer
+from local_rag.records import Answer, Citation, Passage, TableAnswer, TableSource, found_passage
+from local_rag.store.database import Store
 from local_rag.tables.choose import readings
-from local_rag.tables.follow_up import merged
 from local_rag.tables.matches import INVOICE
 from local_rag.tables.meanings import Reading
+from local_rag.tables.periods import find_periods
 from local_rag.tables.question_words import Said, read_words
 from local_rag.tables.refusals import (
     FromRows,
@@ -24,7 +25,6 @@ from local_rag.tables.refusals import (
     refuse_unknown,
 )
 from local_rag.tables.relation_set import NamedRelation, RelationSet
-from local_rag.tables.rewording import wordings
 from local_rag.tables.run import NoRowsError, run
 from local_rag.tables.views import View, are_versions, joins, unions, view_of
 from local_rag.tables.vocabulary import ALIASES, SMALL_WORDS, SYNONYMS
@@ -218,3 +218,87 @@ def _where(table: TableAnswer) -> str:
 
 def _file_of(table: TableAnswer) -> str:
     return table.sources[0].path.rpartition("/")[2] if table.sources else ""
+
+
+_LEAD = re.compile(
+    r"(?:(?:and|but|or),? )?(?:(?:what|how) about |only |just |the same for |same for )?(?:and )?", re.IGNORECASE
+)
+_BEGINS = re.compile(r"(?:and|but|or|what about|how about|only|just|same for|in|for|from|per|by)\b", re.IGNORECASE)
+_QUESTION = re.compile(
+    r"\b(?:how (?:many|much)|which|what(?! about)|who|when|list|show|total|average)\b", re.IGNORECASE
+)
+_PREPOSITION = re.compile(r"(?:for|in|from|of|by|to|with|per|at|on|since|after|before|during)\b", re.IGNORECASE)
+_LONGEST = 100
+
+
+def merged(before: str, question: str) -> str:
+    """Return the question before with what a follow-up changes, as "and in the UK?" does; empty if it is none."""
+    text = " ".join(question.split()).rstrip("?!. ")
+    if len(text) > _LONGEST or not _BEGINS.match(text) or _QUESTION.search(text):
+        return ""
+    rest, earlier = text[_LEAD.match(text).end() :].strip(), " ".join(before.split()).rstrip("?!. ")  # type: ignore[union-attr]
+    if not rest:
+        return ""
+    if find_periods(rest):
+        years = [period.first.year for period in find_periods(earlier) if period.first]
+        if years and all(period.first is None for period in find_periods(rest)):  # "and in May?" means the same year
+            rest = f"{rest} {years[-1]}"
+        for period in reversed(find_periods(earlier)):
+            earlier = (earlier[: period.start] + earlier[period.end :]).strip()
+        rest = rest if _PREPOSITION.match(rest) else f"in {rest}"
+    return f"{earlier} | {rest}"
+
+
+_REWORDED = (
+    (
+        re.compile(
+            r"\b(?:un|non-?)(paid|damaged|billed|available|delivered|finished|confirmed|answered|signed|sold|approved"
+            r"|resolved|shipped|billable|invoiced|completed|assigned|returned|passed|settled|verified|tested)\b",
+            re.IGNORECASE,
+        ),
+        r"not \1",
+    ),
+    (re.compile(r"\b(?:is |are )?(?:still |yet )?(?:outstanding|unsettled)\b", re.IGNORECASE), "not paid"),
+    (re.compile(r"\b(?:owes?|owed)(?: (?:us|to us))?\b", re.IGNORECASE), "has not paid"),
+    (re.compile(r"\b(?:look(?:s|ed)?|looking) after\b", re.IGNORECASE), "keep"),
+    (re.compile(r"\bincomplete\b", re.IGNORECASE), "not complete"),
+)
+
+
+def wordings(question: str) -> Iterator[str]:
+    """Yield a question as it is, and in other words: of "unpaid", a table may have only that something is not paid."""
+    yield question
+    text = question
+    for pattern, words in _REWORDED:
+        text = pattern.sub(words, text)
+    if text != question:
+        yield text
+
+
+_MOST_CITED = 10  # tables
+
+
+def as_answer(question: str, found: FromRows, store: Store) -> Answer:
+    """Return what rows say as an answer that cites the passages in which the rows begin."""
+    if found.table is None:
+        return Answer(question, found.refusal, "refused", named=found.considered)
+    passages = [passage for one in found.table.sources[:_MOST_CITED] if (passage := _passage(one, store))]
+    marks = "".join(f"[{number}]" for number in range(1, len(passages) + 1))
+    head, *rest = table_lines(found.table)
+    return Answer(
+        question,
+        "\n".join([f"{head} {marks}".rstrip(), *rest]),
+        "answered",
+        citations=tuple(Citation(number, passage) for number, passage in enumerate(passages, start=1)),
+        passages=tuple(passages),
+        table=found.table,
+        named=found.considered,
+    )
+
+
+def _passage(source: TableSource, store: Store) -> Passage | None:
+    """Return the passage of a document in which the first of its rows lies."""
+    text = store.document_text(source.document_id)
+    at = text.find(f"Row {source.row}: ", max(0, text.find(f"## {source.sheet}"))) if source.row else 0
+    stored = store.chunk_at(source.document_id, max(0, at))
+    return replace(found_passage(stored, 0.0, ()), terms="", sentence="") if stored else None

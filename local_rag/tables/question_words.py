@@ -7,7 +7,6 @@ from typing import Literal
 
 from local_rag.tables.periods import Period, find_periods
 from local_rag.tables.vocabulary import FOR_TEXT, NOT_COMPUTED, SUPERLATIVES
-from local_rag.text.number_words import find_word_numbers
 from local_rag.text.tokens import key_of_word
 
 LONGEST = 400  # characters of a question that is read
@@ -293,8 +292,3 @@ def _value(digits: str, scale: str | None) -> float:
             else re.sub(r"[.,]", "", text)
         )
     return float(text) * _SCALES.get((scale or "").lower(), 1)
-
-
-def numbers_in_words(text: str) -> list[tuple[int, int, float]]:
-    """Return the numbers that a text writes in words, with their places."""
-    return [(one.start, one.end, float(one.value)) for one in find_word_numbers(text)]

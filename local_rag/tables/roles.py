@@ -35,22 +35,10 @@ QUANTITY = keys_of("quantity qty units pieces pcs hand stock inventory")
 STRONG = 0.8  # of a match: all or the last words of a name
 YEARS = frozenset({"year", "fy"})
 _LABELS = YEARS | keys_of("rank ranking position pos no nr number round week age season episode id")
+_VERBS = frozenset("did does do was were is are has have had ordered bought".split())  # noqa: SIM905
 _WHO = (
-    (
-        "employe",
-        "name",
-        "person",
-        "consult",
-        "staff",
-        "member",
-        "worker",
-        "colleagu",
-        "assigne",
-        "assign",
-        "owner",
-        "keeper",
-        "respons",
-        "driver",
+    tuple(
+        "employe name person consult staff member worker colleagu assigne assign owner keeper respons driver".split()  # noqa: SIM905
     ),
     ("custom", "client", "buyer", "supplier", "vendor"),
     ("manag", "contact", "lead", "head", "rep"),
@@ -350,20 +338,7 @@ class Roles:
         return None
 
     def _is_verb(self, word: Word) -> bool:
-        return word.text.lower() in {
-            "did",
-            "does",
-            "do",
-            "was",
-            "were",
-            "is",
-            "are",
-            "has",
-            "have",
-            "had",
-            "ordered",
-            "bought",
-        }
+        return word.text.lower() in _VERBS
 
     def _is_unique(self, column: ViewColumn) -> bool:
         key = ("unique", self.view.source, column.sql)

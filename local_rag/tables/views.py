@@ -37,7 +37,6 @@ class ViewColumn:
     constants: tuple[str, ...] = ()
     units: str = ""
     uncomputed: int = 0
-    is_identifier: bool = False
     called: str = ""  # in a question for one year: "2024 Planned" is then "Planned"
 
     @property
