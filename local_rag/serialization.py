@@ -6,11 +6,15 @@ Written by hand, because `search` through a running server must not wait for pyd
 import json
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import date
 from functools import cache
+from pathlib import Path
 from typing import Any
+
+_FROM_TEXT: Mapping[Any, Callable[[str], Any]] = {date: date.fromisoformat, Path: Path, bytes: b64decode}
 
 
 def to_line(value: object) -> bytes:
@@ -21,7 +25,7 @@ def to_line(value: object) -> bytes:
 def _fields(value: object) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
-    return str(value)
+    return b64encode(value).decode() if isinstance(value, bytes) else str(value)
 
 
 def from_plain(kind: Any, value: Any) -> Any:  # noqa: PLR0911  one for each form
@@ -36,6 +40,8 @@ def from_plain(kind: Any, value: Any) -> Any:  # noqa: PLR0911  one for each for
             return None
         # Of several kinds, such as those of a cell, each has JSON of its own.
         return from_plain(next((one for one in given if type(value) is one), given[0]), value)
+    if origin is tuple and arguments[-1] is not Ellipsis:
+        return tuple(from_plain(one, part) for one, part in zip(arguments, _checked(list, value), strict=True))
     if origin in (tuple, list, Sequence):
         return (list if origin is list else tuple)(from_plain(arguments[0], one) for one in _checked(list, value))
     if origin is Mapping:
@@ -44,8 +50,8 @@ def from_plain(kind: Any, value: Any) -> Any:  # noqa: PLR0911  one for each for
         return _checked(type(arguments[0]), value, among=arguments)
     if is_dataclass(kind) and isinstance(kind, type):
         return _record(kind, _checked(dict, value))
-    if kind is date:
-        return date.fromisoformat(_checked(str, value))
+    if kind in _FROM_TEXT:
+        return _FROM_TEXT[kind](_checked(str, value))
     return float(value) if kind is float and type(value) is int else _checked(kind, value)
 
 

@@ -11,9 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-from base64 import b64decode
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +19,8 @@ from local_rag import offline
 from local_rag.errors import ReadError
 from local_rag.files import UNKNOWN_STAMP, FileStamp
 from local_rag.reading.split import Splitting
-from local_rag.records import Chunk, Column, Document, Heading, Link, Provenance, Relation, Skipped
-from local_rag.serialization import from_plain
+from local_rag.records import Chunk, Document, Relation, Skipped
+from local_rag.serialization import from_plain, to_line
 
 MAX_SECONDS = 180.0
 MAX_MEMORY = 4 * 1024**3
@@ -125,8 +123,7 @@ class IsolatedReader:
             process.kill()
 
     def _start(self) -> subprocess.Popen[bytes]:
-        splitting = json.dumps(self._splitting and asdict(self._splitting), default=str)
-        arguments = map(str, (self._memory, self._seconds, splitting, os.getpid()))
+        arguments = map(str, (self._memory, self._seconds, to_line(self._splitting).decode(), os.getpid()))
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "local_rag.reading.reading_process", *arguments],
             stdin=subprocess.PIPE,
@@ -199,34 +196,13 @@ def _activity(pid: int) -> tuple[bool, int]:
 
 
 def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
-    document = fields["document"]
-    provenance = from_plain(Provenance, document.pop("provenance"))
-    pages, notes = tuple(document.pop("pages")), tuple(document.pop("notes"))
-    ocr = tuple((start, end, confidence) for start, end, confidence in document.pop("ocr"))
-    headings = tuple(Heading(**one) for one in document.pop("headings", ()))
-    names, links = tuple(document.pop("names")), tuple(Link(**one) for one in document.pop("links"))
-    start, end = document.pop("quoted")
-    told: dict[str, Any] = {"pages": pages, "notes": notes, "ocr": ocr, "provenance": provenance, "headings": headings}
-    read = Document(path, names=names, links=links, quoted=(start, end), **told, **document)
+    document = replace(from_plain(Document, fields["document"]), path=path)
     chunks = tuple(
-        Chunk(position, start, end, read.text[start:end], tuple(headings), *place)
+        Chunk(position, start, end, document.text[start:end], tuple(headings), *place)
         for position, (start, end, headings, *place) in enumerate(fields["chunks"])
     )
-    return ReadFile(fields["sha256"], read, chunks, FileStamp(*fields["stamp"]), _relations_of(fields["relations"]))
-
-
-def _relations_of(given: Sequence[dict[str, Any]]) -> tuple[Relation, ...]:
-    return tuple(
-        Relation(
-            **one
-            | {
-                "columns": tuple(Column(**column) for column in one["columns"]),
-                "blocks": tuple(map(b64decode, one["blocks"])),
-                "words": tuple(one["words"]),
-            }
-        )
-        for one in given
-    )
+    relations = from_plain(tuple[Relation, ...], fields["relations"])
+    return ReadFile(fields["sha256"], document, chunks, FileStamp(*fields["stamp"]), relations)
 
 
 def confine(seconds: int, memory: int) -> None:

@@ -13,9 +13,8 @@ import resource
 import signal
 import sys
 import time
-from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +25,7 @@ from local_rag.reading.ocr import PageReader, engine
 from local_rag.reading.read import parse, read_file
 from local_rag.reading.relations import relations_of
 from local_rag.reading.split import Splitting
+from local_rag.serialization import from_plain, to_line
 
 _SET_PARENT_DEATH_SIGNAL = 1  # prctl
 _MOST_HEADINGS = 20_000  # of a file that is only read
@@ -49,21 +49,16 @@ def _answer(path: Path, splitting: Splitting | None, on_page: Callable[[], None]
         return {"reason": "is nested too deeply"}
     except Exception as error:  # noqa: BLE001  a single file must not end the run
         return {"reason": f"cannot be read ({type(error).__name__}: {error})"}
-    fields = asdict(
-        replace(document, headings=() if splitting else document.headings[:_MOST_HEADINGS], tables=(), grids=())
-    )
-    del fields["path"], fields["tables"], fields["grids"]
+    headings = () if splitting else document.headings[:_MOST_HEADINGS]
     return {
         "sha256": sha256,
         "stamp": stamp,
-        "document": fields,
+        "document": replace(document, headings=headings, tables=(), grids=()),
         "chunks": [
             (one.start, one.end, one.headings, one.page, one.line, one.end_line, one.table_header, one.ocr)
             for one in chunks
         ],
-        "relations": [
-            asdict(one) | {"blocks": [b64encode(block).decode() for block in one.blocks]} for one in relations
-        ],
+        "relations": relations,
     }
 
 
@@ -98,17 +93,12 @@ def _address_space() -> int:
     return 0
 
 
-def _splitting(fields: dict[str, Any]) -> Splitting:
-    ocr_folder = fields["ocr_folder"] and Path(fields["ocr_folder"])
-    return Splitting(**fields | {"tokenizer": Path(fields["tokenizer"]), "ocr_folder": ocr_folder})
-
-
 def _main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and closes the input
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # keep output of parsers out of the answers
     memory, seconds, fields = int(sys.argv[1]), float(sys.argv[2]), json.loads(sys.argv[3])
-    splitting = _splitting(fields) if fields else None
+    splitting: Splitting | None = from_plain(Splitting, fields) if fields else None
     if sys.platform == "linux":
         _end_with_parent(int(sys.argv[4]))
         hard = resource.getrlimit(resource.RLIMIT_AS)[1]
@@ -126,7 +116,7 @@ def _main() -> None:
         _limit_processor_time(seconds)
         fields = _answer(Path(json.loads(line)), splitting, on_page)
         fields["full"] = _address_space() > memory / 2
-        answers.write(json.dumps(fields).encode() + b"\n")
+        answers.write(to_line(fields))
         answers.flush()
 
 

@@ -265,7 +265,7 @@ class LocalService(Service):
             {},
             {},
             question=reply["question"],
-            corrections=from_plain(tuple[Correction], reply["corrections"]),
+            corrections=from_plain(tuple[Correction, ...], reply["corrections"]),
         )
 
     def _forward_question(self, job: Job[ServedAnswer], request: AskRequest) -> ServedAnswer | None:
