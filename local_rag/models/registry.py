@@ -13,16 +13,7 @@ from typing import Any
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256
 from local_rag.keys import key_of
-from local_rag.model_records import (
-    PLAIN_CONTEXT_FORM,
-    PLAIN_FORM,
-    AnswerForm,
-    Calibration,
-    ContextForm,
-    InstalledModel,
-    ModelUse,
-    Role,
-)
+from local_rag.model_records import InstalledModel, ModelUse, Role
 from local_rag.models.engine_address import is_engine, parse_engine
 from local_rag.models.models_folder import (
     checkout_models,
@@ -32,6 +23,7 @@ from local_rag.models.models_folder import (
     shipped_models,
 )
 from local_rag.models.own_models import GENERATORS, Format, require_gguf, resolve_path
+from local_rag.serialization import from_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +134,7 @@ def load_registry(path: Path | None = None) -> Registry:
     try:
         found = path.stat()
         return _read_registry(path, (found.st_ino, found.st_mtime_ns, found.st_size))
-    except (OSError, tomllib.TOMLDecodeError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ModelError(f"Cannot read the model registry {path} ({error}); reinstall local-rag.") from error
 
 
@@ -209,18 +201,9 @@ def verify(entry: ModelEntry, *, models_directory: Path) -> tuple[str, ...]:
 
 
 def _read_entry(name: str, fields: dict[str, Any]) -> ModelEntry:
-    calibration, form = fields.pop("calibration", None), fields.pop("form", None)
-    context_form = fields.pop("context_form", None)
-    return ModelEntry(
-        name=name,
-        roles=tuple(fields.pop("roles")),
-        files=tuple(ModelFile(**file) for file in fields.pop("files")),
-        sources=tuple(_read_source(source) for source in fields.pop("sources", ())),
-        calibration=Calibration(**calibration) if calibration else None,
-        form=AnswerForm(**form) if form else PLAIN_FORM,
-        context_form=ContextForm(**context_form) if context_form else PLAIN_CONTEXT_FORM,
-        **fields,
-    )
+    sources = tuple(_read_source(source) for source in fields.pop("sources", ()))
+    entry: ModelEntry = from_plain(ModelEntry, {"name": name, "sources": [], **fields})
+    return replace(entry, sources=sources)
 
 
 def _read_source(fields: dict[str, Any]) -> HubSource | WheelSource:

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from local_rag.models.onnx.architectures import BertGraph, ModernBertGraph
 from local_rag.models.onnx.graph import Graph, UnknownArchitectureError, read_config
 from local_rag.models.onnx.session import COPY_FILE, ONNX_FILE, OPTIMIZED, copy_folder, find_copy, needs_copy
 from local_rag.models.registry import ModelEntry, resolve
+from local_rag.serialization import from_plain, to_line
 
 SIMILAR_COSINE = 0.98  # minimum on average, for the int8 copy
 _TEXTS = 200
@@ -68,9 +68,7 @@ def make_copy(model: InstalledModel) -> Path | None:
                 return tried
             with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".", suffix=".tmp") as temporary:
                 command = [sys.executable, "-P", "-m", "local_rag.models.onnx.copy", temporary]
-                done = subprocess.run(
-                    command, input=json.dumps(asdict(model), default=str), text=True, capture_output=True, check=False
-                )
+                done = subprocess.run(command, input=to_line(model), capture_output=True, check=False)
                 if done.returncode:  # killed, or out of memory or disk space: try again next time
                     return None
                 shutil.rmtree(folder, ignore_errors=True)
@@ -167,8 +165,7 @@ def _is_similar(model: InstalledModel, path: Path, full: Path) -> bool:
 
 
 def _main() -> None:
-    fields = json.load(sys.stdin)
-    model = InstalledModel(**fields | {"path": Path(fields["path"])})
+    model: InstalledModel = from_plain(InstalledModel, json.load(sys.stdin))
     folder = Path(sys.argv[1])
     try:
         receipt = _make(model, folder)
