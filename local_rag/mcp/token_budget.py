@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from local_rag.mcp.shapes import Dense, FoundPassage, SearchResults
 
+Record = TypeVar("Record", bound=BaseModel)
 Results = TypeVar("Results", bound=BaseModel)
 
 MAX_SEARCH, MAX_FETCH = 2500, 8000  # tokens of the JSON that is given
@@ -71,6 +72,14 @@ def fit_list(found: Results, name: str) -> Results:
             break
         kept += 1
     return found.model_copy(update={name: list(records[:kept]), "left_out": len(records) - kept})
+
+
+def fit_page(records: Sequence[Record], page: Callable[[Sequence[Record]], Results]) -> Results:
+    """Return a page with as many of the records as fit, at least the first."""
+    for shown in range(len(records), 1, -1):
+        if cost(whole := page(records[:shown])) <= MAX_SEARCH:
+            return whole
+    return page(records[:1])
 
 
 def count_tokens(text: str) -> int:

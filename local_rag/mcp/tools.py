@@ -24,7 +24,7 @@ from local_rag.extraction.saved_tables import SavedTable
 from local_rag.feedback.gaps import closest_of
 from local_rag.mcp import shapes
 from local_rag.mcp.progress import Tell, followed
-from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_list, fit_passages, fit_text
+from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_list, fit_page, fit_passages, fit_text
 from local_rag.records import Passage
 from local_rag.retrieval.searcher import Trace
 from local_rag.serving.answer_markdown import answer_as_markdown
@@ -170,12 +170,12 @@ async def gaps(service: Service, asked: shapes.GapsArguments, caller: Caller, _t
         )
         for gap in found[:_PAGE]
     ]
-    for shown in range(len(groups), -1, -1):
-        following = asked.start + shown if shown < len(found) else None
-        whole = shapes.GapsResults(gaps=groups[:shown], next=following)
-        if shown <= 1 or cost(whole) <= MAX_SEARCH:
-            break
-    return whole
+
+    def page(shown: Sequence[shapes.MissingGroup]) -> shapes.GapsResults:
+        following = asked.start + len(shown) if len(shown) < len(found) else None
+        return shapes.GapsResults(gaps=list(shown), next=following)
+
+    return fit_page(groups, page)
 
 
 def marks(library: View, _asked: shapes.MarksArguments) -> shapes.MarksResults:
@@ -265,13 +265,12 @@ def list_documents(library: View, asked: shapes.ListArguments) -> shapes.Documen
         for document in listed
         if document.path in ids
     ]
-    shown = min(_PAGE, len(documents))
-    while True:
-        following = _cursor_of(listed[shown - 1].path) if shown < len(documents) else None
-        page = shapes.DocumentPage(results=documents[:shown], next=following)
-        if shown <= 1 or cost(page) <= MAX_SEARCH:
-            return page
-        shown -= 1
+
+    def page(shown: Sequence[shapes.ListedDocument]) -> shapes.DocumentPage:
+        following = _cursor_of(listed[len(shown) - 1].path) if len(shown) < len(documents) else None
+        return shapes.DocumentPage(results=list(shown), next=following)
+
+    return fit_page(documents[:_PAGE], page)
 
 
 async def status(service: Service, _asked: shapes.StatusArguments, caller: Caller, _tell: Tell) -> shapes.LibraryStatus:
