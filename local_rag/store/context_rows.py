@@ -8,6 +8,7 @@ plan are forgotten before the first one is written.
 
 from collections.abc import Callable, Sequence
 
+from local_rag.records import ContextKind
 from local_rag.store.database import Store, StoredDocument, content_key_of
 from local_rag.store.schema import crc32
 
@@ -116,7 +117,7 @@ def _is_situated(store: Store, document_id: int) -> bool:
     return bool(store.column(query, document_id))
 
 
-def put_context(store: Store, key: str, text: str, kind: str) -> None:
+def put_context(store: Store, key: str, text: str, kind: ContextKind) -> None:
     """Store a finished context; if it has changed, the documents that want it are to be embedded again."""
     if store.connection.execute("SELECT text, kind FROM contexts WHERE key = ?", (key,)).fetchone() == (text, kind):
         return

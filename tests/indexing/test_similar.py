@@ -99,7 +99,7 @@ def test_words_decide_if_a_context_shifts_the_vector_of_the_other(store: Store) 
         [one for one in store.documents() if one.id == first]
     )
     assert near[0][0].similarity == pytest.approx(float(vectors[0] @ vectors[1]))
-    put_context(store, "c", "It is about Harrow.", "apart")
+    put_context(store, "c", "It is about Harrow.", "terms")
     plan_code_contexts(store, other, "plan", [(chunk.id, "c", None) for chunk in store.chunks(other)])
     (near,) = SimilarChunks(store, "embedder", Audiences(store)).of(
         [one for one in store.documents() if one.id == first]
