@@ -148,9 +148,15 @@ class Guard:
             return False
         with suppress(LocalRagError):
             if self._access.may_know(visit.headers):
-                known = self._access.knows(visit.client, visit.headers, await self._people())
+                known = self._access.knows(visit.client, visit.headers, await self._look(visit))
                 return not (known and self._requests.take(visit.client))
         return True
+
+    async def _look(self, visit: "Visit") -> People:
+        """Return the people, at whose file one look is enough for a request."""
+        if visit.people is None:
+            visit.people = await self._people()
+        return visit.people
 
     async def body_of(self, scope: Scope, receive: Receive) -> Receive | None:
         """Return what receives the body of a request within the limits, None if the request would be refused."""
@@ -217,10 +223,10 @@ class Guard:
         if visit.path.startswith(_FOR_ALL):
             return None
         try:
-            visit.people = await self._people()
+            people = await self._look(visit)
         except LocalRagError as error:  # who may come in is not known, so nobody does
             return visit.refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
-        entry = self._access.entry(visit.client, visit.headers, visit.people)
+        entry = self._access.entry(visit.client, visit.headers, people)
         if not isinstance(entry, Person):
             return None if visit.path == _LOGIN or visit.path.startswith(_JOIN) else visit.turn_away(entry)
         visit.known = True
@@ -243,7 +249,7 @@ class Visit:
             scope["client"] = (forwarded, 0) if forwarded else scope.get("client")
         self.client = client_key(client_of(scope))
         self.known, self.status, self.wanted = False, HTTPStatus.OK, "/"
-        self.people: People = {}
+        self.people: People | None = None
 
     @property
     def path(self) -> str:
@@ -253,7 +259,7 @@ class Visit:
     @property
     def can_log_out(self) -> bool:
         """Whether the client has logged in."""
-        return self.known and self.access.needed(self.people)
+        return self.known and self.access.needed(self.people or {})
 
     @property
     def is_upload(self) -> bool:

@@ -29,7 +29,7 @@ async def log_in(request: PageRequest) -> Response:
         wanted = local_address(text_field(fields, "next"))
         response = RedirectResponse(wanted, 303)
         token = text_field(fields, "token")
-        status = visit.access.log_in(visit.client, token, response, visit.people, visit.headers)
+        status = visit.access.log_in(visit.client, token, response, visit.people or {}, visit.headers)
         if status is HTTPStatus.OK:
             return response
         late = status is HTTPStatus.TOO_MANY_REQUESTS
