@@ -18,32 +18,10 @@ _SMOOTHING = 0.5  # weight of the latest sample
 _WORTH_A_CORE = 0.6  # the load by other programs that counts as a busy core
 _COLUMNS = (0, 2, 5, 6)  # of /proc/stat: user, system, interrupts; not `nice`, which has lower priority
 # As Linux and macOS name them; also those that a virtual machine shares with its host.
-_NETWORK_FILE_SYSTEMS = {
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "afpfs",
-    "webdav",
-    "9p",
-    "afs",
-    "ceph",
-    "lustre",
-    "beegfs",
-    "gpfs",
-    "sshfs",
-    "glusterfs",
-    "rclone",
-    "s3fs",
-    "gcsfuse",
-    "davfs",
-    "virtiofs",
-    "vboxsf",
-    "prl_fs",
-    "vmhgfs",
-    "vmhgfs-fuse",
-}
+_NETWORK_FILE_SYSTEMS = frozenset(
+    """nfs nfs4 cifs smb3 smbfs afpfs webdav 9p afs ceph lustre beegfs gpfs sshfs glusterfs rclone s3fs gcsfuse davfs
+    virtiofs vboxsf prl_fs vmhgfs vmhgfs-fuse""".split()  # noqa: SIM905  a list of that many quoted words is no easier to read
+)
 
 Clock = Callable[[], float]
 

@@ -127,9 +127,7 @@ def score(path: Path) -> int:
         return 0
 
 
-def choose(
-    variants: dict[str, Path], forced: str = "", scored: Callable[[Path], int] = score, avoid: Sequence[str] = ()
-) -> Path:
+def choose(variants: dict[str, Path], forced: str = "", scored: Callable[[Path], int] = score) -> Path:
     """Return the variant to load: the forced one, else the best without AMX."""
     if forced:
         if forced not in variants:
@@ -137,7 +135,7 @@ def choose(
         if not scored(variants[forced]):
             raise ModelError(f"{FORCED} is {forced!r}, which this processor does not support; choose another variant.")
         return variants[forced]
-    scores = {name: scored(path) for name, path in variants.items() if name not in {*_WITH_AMX, *avoid}}
+    scores = {name: scored(path) for name, path in variants.items() if name not in _WITH_AMX}
     best = max(scores, key=lambda name: (scores[name], name), default="")
     if not best or not scores[best]:
         raise ModelError("llama.cpp has no kernels for this processor; build it here with `scripts/setup.sh`.")
