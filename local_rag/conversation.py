@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, KeptConversation, KeptTurn, Turn
+from local_rag.display import Name
 from local_rag.records import Answer, Passage, Written
 from local_rag.store.history import History
 from local_rag.text.small_talk import reply_to_small_talk
@@ -111,8 +112,8 @@ class Conversation:
         self._history.close()
 
 
-def conversation_as_markdown(turns: Sequence[KeptTurn]) -> str:
-    """Write questions as headings with the answers and the quoted citations below them.
+def conversation_as_markdown(turns: Sequence[KeptTurn], name: Name = str) -> str:
+    """Write questions as headings with the answers and the quoted citations below them, with `name` for places.
 
     Nothing in a document or an answer can act as HTML.
     """
@@ -122,7 +123,7 @@ def conversation_as_markdown(turns: Sequence[KeptTurn]) -> str:
         blocks.append(_escaped(turn.answer.text))
         for one in turn.answer.citations:
             url = one.passage.provenance.url
-            location = _escaped(" ".join(f"{one.passage.location}{f', {url}' if url else ''}".split()))
+            location = _escaped(" ".join(f"{name(one.passage.location)}{f', {url}' if url else ''}".split()))
             quoted = [f"> {line}" for line in _escaped(one.passage.text).strip().splitlines()]
             blocks.append("\n".join([f"> [{one.number}] {location}", ">", *quoted]))
     return "\n\n".join(["# Conversation", *blocks]) + "\n"

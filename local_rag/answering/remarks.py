@@ -35,7 +35,7 @@ def is_doubtful(answer: Answer) -> bool:
     return answer.log_odds is not None and answer.log_odds < 0
 
 
-def remarks(answer: Answer, name: Name = display_path, changed: Sequence[str] = ()) -> list[str]:
+def remarks(answer: Answer, name: Name, changed: Sequence[str] = ()) -> list[str]:
     """Return what a reader must know of an answer, one line each, in the language of the question.
 
     `changed` are the paths of cited documents whose files are no longer as they were indexed; `name` shortens paths.

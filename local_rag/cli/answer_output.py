@@ -13,7 +13,7 @@ from rich.cells import get_character_cell_size
 from local_rag.answering.remarks import remarks, sources_as_lines
 from local_rag.asking import AskOptions
 from local_rag.cli.options import no_matching_document
-from local_rag.display import printable, row_lines
+from local_rag.display import display_path, printable, row_lines
 from local_rag.records import SHOWN_TABLE_ROWS, Answer, TableAnswer, Written
 
 
@@ -89,7 +89,7 @@ def print_below(answer: Answer, options: AskOptions, changed: Sequence[str], lib
 
     `changed` are the paths of cited documents whose files have changed.
     """
-    for remark in remarks(answer, changed=changed):
+    for remark in remarks(answer, display_path, changed):
         click.echo(remark, err=True)
     if answer.table:
         _print_rows(answer.table)

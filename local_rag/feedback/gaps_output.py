@@ -8,14 +8,14 @@ from local_rag.feedback.gaps import Gap, Unanswered, closest_of
 _COLUMNS = ("group", "question", "outcome", "asked", "times", "closest", "would answer")
 
 
-def gaps_as_lines(gaps: Sequence[Gap], name: Name = display_path) -> Iterator[str]:
+def gaps_as_lines(gaps: Sequence[Gap]) -> Iterator[str]:
     """Yield the lines of a text for the terminal."""
     for number, gap in enumerate(gaps, start=1):
         if number > 1:
             yield ""
         yield f"{number}. {one_line(gap.questions[0].question)} ({_told(gap.questions[0])})"
         yield from (f"   also: {one_line(one.question)} ({_told(one)})" for one in gap.questions[1:])
-        if closest := closest_of(gap, name):
+        if closest := closest_of(gap, display_path):
             yield f"   closest: {one_line(closest)}"
         yield f"   {one_line(gap.would_answer)}"
 

@@ -21,12 +21,12 @@ from tests.fakes import passage
 def test_how_sure_an_answer_is_takes_words_and_no_number(
     probability: float | None, threshold: float | None, said: list[str]
 ) -> None:
-    assert remarks(Answer("?", "!", "answered", probability=probability, threshold=threshold)) == said
-    assert remarks(Answer("?", "!", "quoted", probability=probability, threshold=threshold)) == []
+    assert remarks(Answer("?", "!", "answered", probability=probability, threshold=threshold), str) == said
+    assert remarks(Answer("?", "!", "quoted", probability=probability, threshold=threshold), str) == []
 
 
 def test_an_answer_that_the_model_itself_finds_wrong_is_doubtful() -> None:
-    assert remarks(Answer("?", "!", "answered", log_odds=-1.0)) == [
+    assert remarks(Answer("?", "!", "answered", log_odds=-1.0), str) == [
         "Doubtful; read the quotation before you rely on this."
     ]
 
@@ -51,7 +51,7 @@ def test_what_its_sources_lack_and_what_it_may_be_mistaken_for_is_told_in_one_li
 def test_remarks_speak_the_language_of_the_question() -> None:
     asked = "Wie lange ist die Kündigungsfrist und was steht in dem Vertrag?"
     answer = Answer(asked, "Sechs Monate. [1]", "answered", (Citation(1, passage()),), probability=0.7, threshold=0.6)
-    assert remarks(answer, changed=["a.md"]) == [
+    assert remarks(answer, str, ["a.md"]) == [
         "Wahrscheinlich richtig; lesen Sie das Zitat.",
         "Seit der Indexierung geändert oder nicht mehr da: a.md.",
     ]

@@ -312,6 +312,21 @@ def test_conversations_are_searched_renamed_and_exported_as_markdown(talking: Te
     assert exported.text.startswith(f"# Conversation\n\n## {QUESTION}")
 
 
+def test_pages_and_exports_name_places_from_their_folder_on(
+    talking: TestClient, documents: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    boat = documents / "boat.txt"
+    boat.write_text(f"{boat.read_text()} It is red.")
+    page = talking.post("/ask", data={"question": QUESTION}).text
+    assert f"Changed or gone since it was indexed: {documents.name}/boat.txt" in page
+    conversation = talking.get("/history?format=json").json()["conversations"][0]["id"]
+    exported = [talking.get(f"/history/{conversation}.{form}").text for form in ("html", "md")]
+    for text in (page, *exported):
+        told = re.sub("<[^>]*>", "", text)
+        assert (str(documents) in told, f"{documents.name}/boat.txt" in told) == (False, True)
+
+
 def test_an_answer_becomes_an_evaluation_question_if_it_was_right(talking: TestClient, folder: Path) -> None:
     page = talking.post("/ask", data={"question": QUESTION}).text
     kept = re.search(r'name="chunk" value="(\d+)"', page)

@@ -72,7 +72,9 @@ def export(request: PageRequest) -> Response:
     """Return a conversation as one file, or as a page to print."""
     conversation = request.path_params["conversation"]
     with request.history() as kept:
-        turns = [view_kept(turn, number) for number, turn in enumerate(kept.turns(conversation), start=1)]
+        turns = [
+            view_kept(turn, number, request.name_of) for number, turn in enumerate(kept.turns(conversation), start=1)
+        ]
     text = request.site.fragment("export.html", turns=turns, style=style())
     if request.query_params.get("show"):
         return HTMLResponse(text, headers={"content-security-policy": _POLICY})
@@ -83,7 +85,7 @@ def export_markdown(request: PageRequest) -> Response:
     """Return a conversation as Markdown."""
     conversation = request.path_params["conversation"]
     with request.history() as kept:
-        text = conversation_as_markdown(kept.turns(conversation))
+        text = conversation_as_markdown(kept.turns(conversation), request.name_of)
     return attachment(text, f"local-rag-conversation-{conversation}.md", "text/markdown; charset=utf-8")
 
 

@@ -8,7 +8,7 @@ from markupsafe import Markup
 
 from local_rag.answering.remarks import is_doubtful, place_of, remarks
 from local_rag.catalogue.contents import Location, SeenState
-from local_rag.display import Name, cell_as_text, display_path, found_headline, one_line, table_lines, version_lines
+from local_rag.display import Name, cell_as_text, found_headline, one_line, table_lines, version_lines
 from local_rag.models.choice import chosen
 from local_rag.records import SHOWN_TABLE_ROWS, Answer, Found, Outcome, Passage, TableAnswer, heading_path
 from local_rag.retrieval.highlights import marks, readable
@@ -145,7 +145,7 @@ def view_answer(
     notice: str = "",
     changed: Sequence[str] = (),
     library: View | None = None,
-    name: Name = display_path,
+    name: Name,
 ) -> AnswerView:
     """Gather what the page shows of an answer; new fields of `Answer` reach the page only here.
 
@@ -175,7 +175,7 @@ def view_answer(
             )
             for one in answer.quotes
         ),
-        remarks=tuple(remarks(answer, changed=changed)),
+        remarks=tuple(remarks(answer, name, changed)),
         notice=notice,
         listed=view_list(answer.found, library.contents().documents if library else {}, name) if answer.found else None,
         rows=_view_table(answer.table, name) if answer.table else None,
@@ -191,7 +191,7 @@ def cards(
     *,
     answer: Answer | None = None,
     anchor: str = "source",
-    name: Name = display_path,
+    name: Name,
 ) -> list[Card]:
     """Make a card of each passage: first those that the answer read, by their numbers; none of what a list shows.
 

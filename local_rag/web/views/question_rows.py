@@ -96,6 +96,7 @@ def view_rows(
     name = library.place_names()
     rows = tuple(
         _view_row(
+            name,
             number,
             answer,
             what,
@@ -109,7 +110,12 @@ def view_rows(
 
 
 def _view_row(
-    number: int, answer: Answer, outcome: RowOutcome, correction: KeptCorrection | None, quotes: tuple[QuotedText, ...]
+    name: Name,
+    number: int,
+    answer: Answer,
+    outcome: RowOutcome,
+    correction: KeptCorrection | None,
+    quotes: tuple[QuotedText, ...],
 ) -> AnswerRow:
     said = found_headline(answer.found) if answer.found else answer.text
     sources = [one.citation for one in answer.quotes] if answer.answered and not answer.found else ()
@@ -122,7 +128,7 @@ def _view_row(
         else Markup("<p>{}</p>").format(Markup("<br>").join(said.splitlines())),
         plain=said,
         quotes=quotes,
-        remarks=tuple(remarks(answer)),
+        remarks=tuple(remarks(answer, name)),
         probability=answer.probability,
         correction=correction,
     )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from local_rag.asking import EVERYTHING, Filters, KeptTurn
-from local_rag.display import Name, display_path
+from local_rag.display import Name
 from local_rag.serving.requests import AskRequest, ServedAnswer
 from local_rag.view import View
 from local_rag.web.forms import as_pairs
@@ -49,7 +49,7 @@ def anchor_of(number: int) -> str:
     return f"turn-{number}"
 
 
-def view_kept(kept: KeptTurn, number: int, library: View | None = None, name: Name = display_path) -> TurnView:
+def view_kept(kept: KeptTurn, number: int, name: Name, library: View | None = None) -> TurnView:
     """Return a turn of the history; with a library, passages lead to the documents that it still holds."""
     anchor = f"{anchor_of(number)}-source"
     return TurnView(
@@ -89,5 +89,5 @@ def view_new(asked: AskRequest, served: ServedAnswer, number: int, library: View
 
 def view_thread(turns: Sequence[KeptTurn], library: View, name: Name, conversation: str, *, start: int = 0) -> Thread:
     """Return a conversation without its first `start` turns."""
-    shown = [view_kept(kept, number, library, name) for number, kept in enumerate(turns, start=1) if number > start]
+    shown = [view_kept(kept, number, name, library) for number, kept in enumerate(turns, start=1) if number > start]
     return Thread(conversation, shown, turns[-1].filters if turns else EVERYTHING)
