@@ -101,7 +101,7 @@ class _Answering:
         difference = compare(*texts)
         if not is_family and difference.common < _CORRESPONDS:
             return None
-        lines = [headline(difference)]
+        lines = [headline(difference, self._named.place_names)]
         lines += [f"- {self._change(one)}" for one in difference.changes[:_MOST_CHANGES]]
         if len(difference.changes) > _MOST_CHANGES:
             lines.append(f"And {len(difference.changes) - _MOST_CHANGES} more; `local-rag diff` lists all.")

@@ -10,6 +10,7 @@ from local_rag.asking import EVERYTHING, Filters
 from local_rag.catalogue.contents import FileStates, WholeDocument, whole_document
 from local_rag.digests.brief import MOST_DOCUMENTS
 from local_rag.digests.statements import DocumentText, text_of_file, text_of_indexed
+from local_rag.display import Name, names_below
 from local_rag.errors import MissingError, ReadError
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.retrieval.version_families import Version, Versions
@@ -55,6 +56,11 @@ class NamedDocuments:
             passing = self._versions.passing(self._filters)
             documents = [one for one in documents if one.id in passing]
         return documents
+
+    @cached_property
+    def place_names(self) -> Name:
+        """Name places from their indexed folder on, as an answer does that all doors give."""
+        return names_below(self._store.roots())
 
     def at(self, name: str) -> list[StoredDocument]:
         """Return the documents at a path, or else with this file name or title, or below a folder of this name."""

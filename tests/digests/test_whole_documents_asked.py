@@ -41,9 +41,13 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Library
         "What are the differences between the 2023 agreement and the 2024 agreement?",
     ],
 )
-def test_what_changed_is_answered_with_both_quotations(library: Library, question: str) -> None:
+def test_what_changed_is_answered_with_both_quotations(
+    library: Library, question: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
     answer = library.ask(question)
     assert answer.answered
+    assert answer.text.startswith("docs/contracts/agreement-2023.md -> docs/contracts/agreement-2024.md: ")
     assert "notice period: three months -> six months" in answer.text
     cited = {one.number: one.passage for one in answer.citations}
     quoted = {
