@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
@@ -266,8 +267,7 @@ def contexts(dataset: Path | None, library: Path, count: int, as_json: bool, **s
         dataset = _DRAFTED
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         gain = measure_gain(opened, dataset, count=count, parts=current_parts(), progress=progress)
-    found = {name: getattr(gain, name) for name in gain.__slots__}
-    click.echo(printable_json(gain) if as_json else printable(gain_as_text(found)))
+    click.echo(printable_json(gain) if as_json else printable(gain_as_text(asdict(gain))))
 
 
 @command.command(epilog="Example: local-rag eval make documents --output my-eval")

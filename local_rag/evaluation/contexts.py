@@ -5,20 +5,19 @@ questions from chunks all over the library. The result says so because no user h
 """
 
 import tempfile
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from local_rag.catalogue.library_status import GAIN
 from local_rag.errors import DatasetError, LibraryError
 from local_rag.evaluation.calibrate import documents_of_library
 from local_rag.evaluation.dataset import Dataset, GoldenSpan, Question, load_dataset
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
-from local_rag.evaluation.evaluate import POOL, Ranker, compare_reports, find_golden_files
+from local_rag.evaluation.evaluate import Ranker, ask_all, compare_reports, find_golden_files
 from local_rag.library import Library, Parts
-from local_rag.records import Chunk, Progress
+from local_rag.records import Chunk
 from local_rag.settings import Settings
 from local_rag.store.published import copy_store
 from local_rag.view import OnProgress
@@ -76,8 +75,11 @@ def measure_gain(library: Library, dataset: Path | None, *, count: int, parts: P
         with Library(folder, parts=parts, **settings) as plain:
             with plain.writing(progress) as (_, indexer):
                 indexer.publish(rebuild=True)
-            pair = [_ask(one, questions, chunks, progress) for one in (library, plain)]
-    compared = compare_reports(pair[0], pair[1])["stages"]
+            pair = [
+                ask_all(one, questions, Ranker(*chunks), rerank=one.reranks, progress=progress)
+                for one in (library, plain)
+            ]
+    compared = compare_reports(*({"per_question": rows} for rows, _ in pair))["stages"]
     stage = list(compared)[-1]
     recall, mrr = compared[stage]["recall@5"], compared[stage]["mrr@10"]
     gain = Gain(
@@ -97,24 +99,8 @@ def measure_gain(library: Library, dataset: Path | None, *, count: int, parts: P
         mrr_p=mrr["p"],
     )
     with library.writing() as (store, _):
-        store.remember({GAIN: {name: getattr(gain, name) for name in Gain.__slots__}})
+        store.remember({GAIN: asdict(gain)})
     return gain
-
-
-def _ask(
-    library: Library,
-    questions: Sequence[Question],
-    chunks: tuple[Dataset, Chunks],
-    progress: OnProgress,
-) -> dict[str, Any]:
-    ranker, rows = Ranker(*chunks), []
-    for number, question in enumerate(questions):
-        progress(Progress("ask", number, len(questions)))
-        trace = library.trace(question.text, top=POOL, marked=False, rerank=library.reranks, earlier=question.earlier)
-        golden, ranks = ranker.ranks(question, trace.rankings)
-        rows.append({"question": question.text, "golden": golden, "ranks": ranks})
-    progress(Progress("ask", len(questions), len(questions)))
-    return {"per_question": rows}
 
 
 def _questions_of(library: Library, dataset: Dataset, count: int) -> tuple[list[Question], tuple[Dataset, Chunks]]:

@@ -78,15 +78,9 @@ def evaluate(
         raise DatasetError(f"{dataset.folder} contains no answerable question; add some to questions.jsonl.")
     ranker = Ranker(dataset, chunks, rows_of_documents(dataset, library))
     library.trace(questions[0].text, top=POOL, rerank=rerank)  # loads the models, which is not part of the timing
-    rows: list[dict[str, Any]] = []
-    for number, question in enumerate(questions):
-        progress(Progress("ask", number, len(questions)))
-        trace = library.trace(question.text, top=POOL, marked=False, rerank=rerank, earlier=question.earlier)
-        golden, ranks = ranker.ranks(question, trace.rankings)
-        rows.append({"question": question.text, "golden": golden, "ranks": ranks, "seconds": trace.seconds})
-    progress(Progress("ask", len(questions), len(questions)))
+    rows, timed = ask_all(library, questions, ranker, rerank=rerank, progress=progress)
     answered = measure_answers(dataset, asked, library, progress) if answers else []
-    seconds = {stage: fmean(row["seconds"][stage] for row in rows) for stage in rows[0]["seconds"]}
+    seconds = {stage: fmean(one[stage] for one in timed) for stage in timed[0]}
     values = stage_values(rows)
     return {
         "dataset": dataset.folder.resolve().name,
@@ -108,10 +102,30 @@ def evaluate(
             for stage, metrics in values.items()
         },
         "seconds_per_question": {**seconds, "total": sum(seconds.values())},
-        "per_question": [{key: value for key, value in row.items() if key != "seconds"} for row in rows],
+        "per_question": rows,
         **({"answers": summarize_answers(answered, len(asked)), "per_answer": answered} if answers else {}),
         **(dict(zip(("facts", "per_fact"), measure_facts(asked, library, progress), strict=True)) if facts else {}),
     }
+
+
+def ask_all(
+    library: Library,
+    questions: Sequence[Question],
+    ranker: "Ranker",
+    *,
+    rerank: bool,
+    progress: Callable[[Progress], None],
+) -> tuple[list[dict[str, Any]], list[Mapping[str, float]]]:
+    """Search for all questions; return the rows of `per_question`, and how many seconds each question took by stage."""
+    rows, seconds = list[dict[str, Any]](), list[Mapping[str, float]]()
+    for number, question in enumerate(questions):
+        progress(Progress("ask", number, len(questions)))
+        trace = library.trace(question.text, top=POOL, marked=False, rerank=rerank, earlier=question.earlier)
+        golden, ranks = ranker.ranks(question, trace.rankings)
+        rows.append({"question": question.text, "golden": golden, "ranks": ranks})
+        seconds.append(trace.seconds)
+    progress(Progress("ask", len(questions), len(questions)))
+    return rows, seconds
 
 
 def stage_values(rows: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, list[float]]]:
