@@ -24,7 +24,7 @@ from local_rag.extraction.columns import Column
 from local_rag.library import Parts
 from local_rag.llama.generator import Generator
 from local_rag.llama.models_in_use import open_engine
-from local_rag.serving.column_files import read_columns
+from local_rag.serving.table_files import read_columns
 
 
 def ask(folder: Path, path: str, columns: Sequence[Column], profile: str) -> tuple[list[Cell], dict[str, float]]:
