@@ -9,7 +9,7 @@ from local_rag.answering.selection import Source, run_of, shown_of
 from local_rag.answering.translations import translated
 from local_rag.answering.units import Unit, split_units
 from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
-from local_rag.text.expected_answers import asks_for, asks_of_all_rows, gives
+from local_rag.text.expected_answers import asks_for, asks_how, asks_of_all_rows, gives
 
 REFUSAL = "The documents do not answer this question."
 NOT_SURE = "Not sure. This is what the documents say:"
@@ -17,7 +17,7 @@ NOT_SAID = "The documents do not say:"
 _CLOSEST = 3  # passages to name if there is no answer
 MOST_LINES = 3  # of a quotation that stands instead of an answer
 _WRAPPED = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+(?!(?:\(?\d{1,3}[.)]|[-*+\u2022])\s)")
-_STEP = re.compile(r"\(?\d{1,3}[.)]\s")
+_LISTED = re.compile(r"(?:\(?\d{1,3}[.)]|[-*+\u2022])\s")
 _LONGEST = 600  # characters of a quoted unit or list
 
 
@@ -81,7 +81,7 @@ def compose(
     outcomes = {part.outcome for part in parts}
     outcome: Outcome = "answered" if "answered" in outcomes else "quoted" if "quoted" in outcomes else "refused"
     said = [part for part in parts if part.outcome == outcome]
-    quotes = list(dict.fromkeys(quote for part in parts for quote in _quotes(part, sources)))
+    quotes = list(dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, question)))
     likely = [part.likely for part in said if part.likely is not None]
     odds = [part.log_odds for part in said if part.log_odds is not None]
     of_reader = [part.reader_log_odds for part in said if part.reader_log_odds is not None]
@@ -110,10 +110,12 @@ def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: str) 
     if outcomes == {"refused"}:
         return translated(REFUSAL, question)
     if "answered" not in outcomes:
-        quotes = dict.fromkeys(quote for part in parts for quote in _quotes(part, sources))
+        quotes = dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, question))
         return "\n".join([translated(NOT_SURE, question), *map(_quotation_line, quotes)])
     sentences = [" ".join(_pieces(part)) for part in parts if part.outcome == "answered"]
-    given = dict.fromkeys(one for part in parts if part.outcome == "answered" for one in _quotes(part, sources))
+    given = dict.fromkeys(
+        one for part in parts if part.outcome == "answered" for one in _quotes(part, sources, question)
+    )
     steps = [f"{in_lines(one.text)} [{one.citation}]" for one in given if is_list(one.text)]
     others = ["\n".join(_other_lines(part, sources, question)) for part in parts if part.outcome != "answered"]
     return "\n\n".join([" ".join(filter(None, sentences)), *steps, *others])
@@ -136,7 +138,7 @@ def _other_lines(part: Part, sources: Sequence[Source], question: str) -> Iterat
     """Yield what is said of a part of a question that is not answered while another one is."""
     if part.outcome == "quoted":
         yield f"{part.asked} {translated(NOT_SURE, question)}"
-        yield from map(_quotation_line, _quotes(part, sources))
+        yield from map(_quotation_line, _quotes(part, sources, question))
     else:
         yield f"{translated(NOT_SAID, question)} {part.asked}"
 
@@ -145,28 +147,29 @@ def _quotation_line(quote: Quote) -> str:
     return f"- {in_lines(quote.text)} [{quote.citation}]"
 
 
-def _quotes(part: Part, sources: Sequence[Source]) -> list[Quote]:
+def _quotes(part: Part, sources: Sequence[Source], question: str) -> list[Quote]:
     if part.outcome == "refused":
         return []
+    lists = asks_how(part.asked or question)
     if part.outcome == "quoted":
-        return quote_best(part.sentences, sources)
-    return quote_support([*part.given, *part.struck], sources)
+        return quote_best(part.sentences, sources, lists=lists)
+    return quote_support([*part.given, *part.struck], sources, lists=lists)
 
 
 def _support(one: Attribution) -> SentenceSupport:
     return SentenceSupport(one.sentence, one.is_supported and not one.missing, one.missing, tuple(one.citations))
 
 
-def quote_support(sentences: Iterable[Attribution], sources: Sequence[Source]) -> list[Quote]:
-    """Quote the units that sentences stand on."""
-    return _as_quotes((one for sentence in sentences for one in sentence.units), sources)
+def quote_support(sentences: Iterable[Attribution], sources: Sequence[Source], *, lists: bool = False) -> list[Quote]:
+    """Quote the units that sentences stand on, each item as a part of its whole list if `lists` are asked for."""
+    return _as_quotes((one for sentence in sentences for one in sentence.units), sources, lists)
 
 
-def quote_best(sentences: Iterable[Attribution], sources: Sequence[Source]) -> list[Quote]:
+def quote_best(sentences: Iterable[Attribution], sources: Sequence[Source], *, lists: bool = False) -> list[Quote]:
     """Quote what comes closest to an answer: what the doubtful `sentences` stand on, then the units that rank best."""
     stood_on = [one for sentence in sentences for one in sentence.units[:1]]
     ranked = [(number, unit) for number, source in enumerate(sources) for unit in source.units]
-    return _as_quotes([*stood_on, *sorted(ranked, key=lambda one: one[1].rank)], sources)[:MOST_LINES]
+    return _as_quotes([*stood_on, *sorted(ranked, key=lambda one: one[1].rank)], sources, lists)[:MOST_LINES]
 
 
 def in_lines(text: str) -> str:
@@ -175,24 +178,27 @@ def in_lines(text: str) -> str:
 
 
 def is_list(text: str) -> bool:
-    """Return whether quoted text consists of several steps."""
-    return "\n" in in_lines(text) and bool(_STEP.match(text))
+    """Return whether quoted text consists of several items or steps."""
+    return "\n" in in_lines(text) and bool(_LISTED.match(text))
 
 
-def _as_quotes(units: Iterable[tuple[int, Unit]], sources: Sequence[Source]) -> list[Quote]:
-    """Quote units, each with the number of its source, once each; a step is quoted with all steps of its list."""
+def _as_quotes(units: Iterable[tuple[int, Unit]], sources: Sequence[Source], lists: bool) -> list[Quote]:
+    """Quote units, each with the number of its source, once each."""
     found = dict[tuple[int, int, int], Quote]()
     for index, unit in units:
         passage = sources[index].passage
-        start, end = _list_around(sources[index], unit) if unit.kind == "step" else (unit.start, unit.end)
+        start, end = _list_around(sources[index], unit) if lists else (unit.start, unit.end)
         if end - start > _LONGEST:
             start, end = unit.start, min(unit.end, unit.start + _LONGEST)
         found.setdefault((index, start, end), Quote(passage.text[start:end], index + 1, start, end))
     return list(found.values())
 
 
-def _list_around(source: Source, step: Unit) -> tuple[int, int]:
+def _list_around(source: Source, unit: Unit) -> tuple[int, int]:
+    """Return the span of a unit with all items and steps of its list."""
+    if unit.kind not in {"item", "step"}:
+        return unit.start, unit.end
     units = split_units([source.passage])
-    place = next(number for number, one in enumerate(units) if one.start == step.start)
-    steps = [units[number] for number in run_of(units, place) if units[number].kind == "step"]
-    return steps[0].start, steps[-1].end
+    place = next(number for number, one in enumerate(units) if one.start == unit.start)
+    items = [units[number] for number in run_of(units, place) if units[number].heading == unit.heading]
+    return items[0].start, items[-1].end

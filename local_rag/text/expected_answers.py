@@ -42,6 +42,15 @@ _DATE = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"\b(?:who|whom|whose)\b", re.IGNORECASE)
+# "how do I", but not "how soon"; "wie melde ich", but not "wie lange"; "comment", since "how long" is "combien".
+_HOW = re.compile(
+    r"\bhow (?:to|is|are|do|does|did|can|could|may|must|shall|should|will|would)\b"
+    r"|\bwhat (?:to|(?:is|are|do|does|can|could|must|shall|should|will|would) (?:[\w'-]+ ){1,4}?)do\b"
+    r"|\bwhat (?:happens\b|(?:is|are) the (?:[\w'-]+ ){0,2}?(?:steps|procedure|process)\b)"
+    r"|\bwie (?:[\w'-]+ )?(?:ich|man|wir)\b|\bwas (?:[\w'-]+ ){1,4}?(?:tun|machen)\b"
+    r"|\A\W*(?:comment|c[oó]mo|come|hvordan)\b",
+    re.IGNORECASE,
+)
 # "the person who", "those who": no question.
 _RELATIVE = re.compile(r"[\w,]\s+\Z")
 _ASKS_BEFORE = re.compile(r"(?:\b(?:and|or|but|to|by|with|from|for|of|on|than|is|was|are|just|exactly|tell me|say"
@@ -104,6 +113,11 @@ def asks_for(question: str) -> Asked | None:
     if any(_is_asked(question, match) for match in _NAME.finditer(question)):
         kinds.append("name")
     return kinds[0] if len(kinds) == 1 else None
+
+
+def asks_how(question: str) -> bool:
+    """Return whether a question asks how something is done, which often takes a whole list to answer."""
+    return bool(_HOW.search(normalize(question[:_LONGEST_QUESTION])))
 
 
 def _is_condition(question: str) -> bool:

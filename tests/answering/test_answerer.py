@@ -215,9 +215,11 @@ def test_strict_quotes_instead_of_an_answer_with_a_missing_number() -> None:
         assert answerer.answer(Question("When?"), given).outcome == outcome
 
 
-def test_an_answer_that_stands_on_a_step_shows_all_steps() -> None:
-    answer = ask(says("Wait at the pier."), "Do this:\n\n1. Wait at the pier.\n2. Wave a red\n   flag.")
+def test_an_answer_that_stands_on_a_step_shows_all_steps_if_the_question_asks_how() -> None:
+    steps = "Do this:\n\n1. Wait at the pier.\n2. Wave a red\n   flag."
+    answer = ask(says("Wait at the pier."), steps, question="How do I board?")
     assert answer.text == "Wait at the pier. [1]\n\n1. Wait at the pier.\n2. Wave a red flag. [1]"
+    assert ask(says("At the pier."), steps, question="Where do I wait?").text == "At the pier. [1]"
 
 
 def test_each_part_of_a_question_is_answered_once() -> None:

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.answering.attribution import Attributor
-from local_rag.answering.compose import MOST_LINES, Part, in_lines, is_list, quote_best, quote_support
+from local_rag.answering.compose import MOST_LINES, Part, compose, in_lines, is_list, quote_best, quote_support
 from local_rag.answering.selection import Source, select_sources, whole_sources
 from local_rag.records import Quote
 from tests.fakes import FakeReader, passage
@@ -16,8 +16,8 @@ def sources(*texts: str) -> list[Source]:
     return whole_sources("?", [[passage(text, key=key) for key, text in enumerate(texts)]])
 
 
-def support(sentence: str, given: list[Source]) -> list[Quote]:
-    return quote_support([Attributor("What?", given).attribute(sentence)], given)
+def support(sentence: str, given: list[Source], *, lists: bool = False) -> list[Quote]:
+    return quote_support([Attributor("What?", given).attribute(sentence)], given, lists=lists)
 
 
 def test_what_a_sentence_stands_on_is_quoted_with_its_span() -> None:
@@ -31,11 +31,26 @@ def test_two_sentences_that_stand_on_one_unit_quote_it_once() -> None:
     assert len(quote_support([attributor.attribute("At seven."), attributor.attribute("With mail.")], given)) == 1
 
 
-def test_a_step_is_quoted_with_all_steps_of_its_list() -> None:
-    (quote,) = support("Wave a red flag.", sources(STEPS))
+def test_where_a_list_is_asked_for_a_step_is_quoted_with_all_of_its_list() -> None:
+    (quote,) = support("Wave a red flag.", sources(STEPS), lists=True)
     assert quote.text == "1. Wait at the pier.\n2. Wave a red\n   flag."
     assert is_list(quote.text)
     assert not is_list("1. Wave a red\n   flag.")
+    (quote,) = support(
+        "Wave a red flag.", sources(f"- Two piers.\n\n## In fog\n\n{STEPS.replace('1.', '-')}"), lists=True
+    )
+    assert quote.text == "- Wait at the pier.\n2. Wave a red\n   flag."
+
+
+def test_only_how_something_is_done_takes_the_whole_list_to_answer() -> None:
+    given = sources("1. The rent is 90 kroner.\n2. The tenant gives notice of two months.\n3. Dogs may stay.")
+
+    def text(question: str, sentence: str) -> str:
+        part = Part("", [Attributor(question, given).attribute(sentence)], "answered")
+        return compose(question, given, [part]).quotes[0].text
+
+    assert text("How long is the notice?", "The notice is two months.") == "2. The tenant gives notice of two months."
+    assert text("How do I leave?", "You give notice of two months.") == given[0].text
 
 
 def test_a_row_is_quoted_as_it_is_written() -> None:
@@ -57,7 +72,7 @@ def test_a_row_alone_does_not_tell_which_of_all_is_the_highest() -> None:
 
 def test_a_long_list_is_quoted_only_by_the_step() -> None:
     steps = "\n".join(f"{number}. Wait {'very ' * 20}long at pier {number}." for number in range(1, 20))
-    (quote,) = support("Pier 7.", sources(steps))
+    (quote,) = support("Pier 7.", sources(steps), lists=True)
     assert quote.text.startswith("7. Wait very")
     assert quote.text.endswith("pier 7.")
 
@@ -87,6 +102,6 @@ _LINES = st.sampled_from(
 def test_a_quotation_is_always_a_part_of_its_passage(texts: list[str], sentence: str) -> None:
     given = sources(*texts)
     attribution = Attributor("boat", given).attribute(sentence)
-    for quote in [*quote_support([attribution], given), *quote_best([attribution], given)]:
+    for quote in [*quote_support([attribution], given, lists=True), *quote_best([attribution], given)]:
         text = given[quote.citation - 1].passage.text
         assert quote.text == text[quote.start : quote.end] != ""

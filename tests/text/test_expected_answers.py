@@ -2,7 +2,7 @@
 
 import pytest
 
-from local_rag.text.expected_answers import Asked, asks_for, asks_of_all_rows, gives, question_names
+from local_rag.text.expected_answers import Asked, asks_for, asks_how, asks_of_all_rows, gives, question_names
 from local_rag.text.facts import Source
 
 
@@ -30,6 +30,29 @@ from local_rag.text.facts import Source
 )
 def test_what_a_question_asks_for(question: str, kind: Asked | None) -> None:
     assert asks_for(question) == kind
+
+
+@pytest.mark.parametrize(
+    ("question", "how"),
+    [
+        ("How do I report a theft?", True),
+        ("how to lock up", True),
+        ("How are tickets refunded?", True),
+        ("What should a new volunteer do first?", True),
+        ("What are the steps of a renewal?", True),
+        ("Was muss ich bei Feueralarm tun?", True),
+        ("Wie verbinde ich den Drucker?", True),
+        ("¿Cómo reservo una sala?", True),
+        ("How long is the notice?", False),
+        ("How soon must I report it?", False),
+        ("How many steps does the tower have?", False),
+        ("What does the lease say about dogs?", False),
+        ("Wie lange muss ich warten?", False),
+        ("Combien de jours faut-il attendre ?", False),
+    ],
+)
+def test_whether_a_question_asks_how_something_is_done(question: str, how: bool) -> None:
+    assert asks_how(question) == how
 
 
 LEAVE = "How many weeks of paid leave do employees get?"
