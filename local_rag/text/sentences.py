@@ -10,6 +10,12 @@ _ABBREVIATIONS = frozenset(
     jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun kr bzw z.b
     """.split()  # noqa: SIM905  a list of that many quoted words is no easier to read
 )
+# "am 18. Oktober": a German ordinal, whose full stop ends no sentence before one of these.
+_ORDINAL = re.compile(r"(?<![\d.,])\d{1,2}\Z")
+_COUNTED = re.compile(
+    r"(?:Januar|J\u00e4nner|Februar|M\u00e4rz|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
+    r"|Quartal|Halbjahr|Jahrhundert|Stock|Obergeschoss|Auflage)"
+)
 _CITATION = r"\s{0,99}[\[\u3010\uff3b][\d\s,;:&#\u2013\u2014-]{1,60}[\]\u3011\uff3d]"
 # Closing marks and citations may follow the full stop; they belong to the sentence that it ends.
 _END = re.compile(
@@ -46,6 +52,8 @@ def _ends(text: str, begun: int, match: re.Match[str]) -> bool:
         return True
     before = text[max(begun, match.start() - _LONGEST_WORD) : match.start()]
     if match.start() - begun < _LONGEST_WORD and LIST_NUMBER.fullmatch(before + match[0].strip()[:1] + " "):
+        return False
+    if match[0].strip() == "." and _ORDINAL.search(before) and _COUNTED.match(text, match.end()):
         return False
     following = text[match.end()]
     # Read backwards, as only what ends here is of interest; a search from the front tries each place.

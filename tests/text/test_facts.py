@@ -106,6 +106,20 @@ def test_abbreviations_decimals_and_list_numbers_end_no_sentence() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("Wir kommen am 18. Oktober. Am 19. Mai reisen wir ab.", 2),
+        ("Der Umsatz stieg im 2. Quartal. Danach fiel er.", 2),
+        ("Die Suite ist im 3. Stock.", 1),
+        ("The flat is in house 12. Oak trees stand around it.", 2),
+        ("Das war 2019. Oktober und Mai waren nass.", 2),
+    ],
+)
+def test_a_german_ordinal_ends_no_sentence_before_what_it_counts(text: str, number: int) -> None:
+    assert len(split_sentences(text)) == number
+
+
 _WORDS = st.lists(
     st.sampled_from(["the", "boat", "carries", "mail", "Gråskjær", "and", "ST-4471", "within"]), max_size=9
 )
