@@ -54,7 +54,7 @@ def select_sources(
     """Return the sources for a question, best first, from the passages found for it and for each of its parts.
 
     The best units of the first passages are shown, each with what belongs to it in the same text, until `tokens` are
-    used. The best unit of the passage that the reader ranks first is always among them.
+    used. The best unit of the first passage is always among them.
     """
     found = drop_copies(take_turns(lists))
     passages = found[:_PASSAGES] + [one for one in found[_PASSAGES:] if one.path == found[0].path]
@@ -68,7 +68,7 @@ def select_sources(
         texts = [units[one].text for one in new] + [headings_of(passages[number]) for number in headings]
         return sum(map(count_tokens, texts))
 
-    for index in _in_order(units, passages):
+    for index in _in_order(units):
         groups = [group(units, index) for group in (_whole_group, _with_neighbours)]
         new = [[one for one in group if one not in chosen] for group in groups]
         most = room if chosen else max(room, _LONGEST)
@@ -165,19 +165,14 @@ def _overlaps(question: str, texts: Sequence[str], own: Sequence[str]) -> list[f
     return [sum(weights[word] for word in asked & set(keyword_tokens(text))) for text in texts]
 
 
-def _in_order(units: Sequence[Unit], passages: Sequence[Passage]) -> list[int]:
-    """Return the indexes of units, best first; the best two are from different passages if the reader says so."""
+def _in_order(units: Sequence[Unit]) -> list[int]:
+    """Return the indexes of units, best first; the best of the first passage is one of the first two."""
     order = sorted(range(len(units)), key=lambda index: units[index].rank)
-    first = next((number for number, one in enumerate(passages) if _is_first(one)), 0)
-    own = next((index for index in order if units[index].passage == first), None)
+    own = next((index for index in order if units[index].passage == 0), None)
     if own is None or own == order[0]:
         return order
     order.remove(own)
     return [order[0], own, *order[1:]]
-
-
-def _is_first(passage: Passage) -> bool:
-    return any(hit.list_name == "reranked" and hit.rank == 1 for hit in passage.hits)
 
 
 def _whole_group(units: Sequence[Unit], index: int) -> list[int]:

@@ -1,7 +1,6 @@
 """What a model is shown of the passages found: the units that fit best, with their neighbours, in few tokens."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +15,7 @@ from local_rag.answering.selection import (
     whole_sources,
 )
 from local_rag.answering.units import headings_of
-from local_rag.records import Hit, Passage
+from local_rag.records import Passage
 from tests.fakes import FakeReader, FakeReading, passage
 
 FERRY = "The ferry leaves at seven and carries mail, milk and whoever has business on the islands."
@@ -69,10 +68,12 @@ def test_what_introduces_a_list_brings_it_and_an_item_brings_its_introduction() 
     assert "5. Do thing5." in source.text
 
 
-def test_something_of_the_passage_that_the_reader_ranks_first_is_always_shown() -> None:
-    first = replace(passage("Nothing of note here.", key=1), hits=(Hit("reranked", 1, 3.0),))
+def test_something_of_the_first_passage_is_always_shown() -> None:
+    first = passage("Nothing of note here.", key=1)
     others = [passage(f"The boat sails at {number}.", key=number, path=f"{number}.md") for number in range(2, 9)]
-    sources = select_sources("When does the boat sail?", [[*others, first]], count_tokens=count, reader=None, tokens=12)
+    reader = FakeReader(lambda _question, text: float("boat" in text))
+    given = [[first, *others]]
+    sources = select_sources("When does the boat sail?", given, count_tokens=count, reader=reader, tokens=12)
     assert 1 in [one.passage.chunk_id for one in sources]
 
 
