@@ -61,8 +61,8 @@ def prepare(
 def first_token(generator: Generator, form: AnswerForm, prompt: Prompt) -> tuple[float, int | None]:
     """Return the log odds that an answer begins with another token than the refusal.
 
-    If the model would refuse, also return the token that it finds likeliest beside. The odds are not a number if the
-    form has no refusal.
+    If the refusal is the likeliest of all tokens, which it can be while an answer is likelier than it, also return the
+    one that is likeliest beside. The odds are not a number if the form has no refusal.
     """
     if not form.refusal:
         return math.nan, None
@@ -72,5 +72,5 @@ def first_token(generator: Generator, form: AnswerForm, prompt: Prompt) -> tuple
     refusal = generator.model.tokenize(form.refusal)[0]
     refused, others = float(log_probabilities[refusal]), log_probabilities.copy()
     others[refusal] = -math.inf
-    odds = log_odds_against(refused)
-    return odds, int(others.argmax()) if odds < 0 else None
+    likeliest = int(others.argmax())
+    return log_odds_against(refused), likeliest if others[likeliest] < refused else None

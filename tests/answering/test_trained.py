@@ -1,8 +1,9 @@
 """Answers of a model that was trained to refuse: told as they are written, and checked sentence by sentence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from local_rag.answering.answerer import Answerer
@@ -156,6 +157,20 @@ def test_a_part_of_which_no_kind_is_known_is_asked_for_and_added_if_it_says_more
     assert answer.text == "It reported fault A3. [1] Crank it by hand. [1]"
     once = TrainedGenerator(lambda prompt: TRAINED.refusal if PART in prompt else "It reported fault A3.")
     assert ask(once, "It reported fault A3.", question=question)[0].text == "It reported fault A3. [1]"
+
+
+class SplitGenerator(TrainedGenerator):
+    """A model that likelier answers than not, but begins answers in two ways, each less likely than the refusal."""
+
+    def log_probabilities(self, _prefix: Sequence[int], _suffix: Sequence[int]) -> np.ndarray:
+        probabilities = np.full(256, -30.0)
+        probabilities[[ord(TRAINED.refusal[0]), ord("A"), ord("B")]] = np.log([0.4, 0.31, 0.29])
+        return probabilities
+
+
+def test_where_an_answer_is_likelier_than_the_refusal_an_answer_is_written() -> None:
+    answer, told = ask(SplitGenerator(lambda _: TRAINED.refusal, otherwise="At seven."), BOAT)
+    assert answer.text == standing(told) == "At seven. [1]"
 
 
 def test_more_is_read_only_where_the_first_sources_do_not_answer() -> None:
