@@ -177,14 +177,14 @@ class Answerer:
     ) -> Reading | None:
         """Read more sources until the model is sure that they answer; return those of which it is surest.
 
-        Where it is sure that they do not, more are read only if the reader finds one likelier to answer among them.
+        Where it is sure that they do not, more are read only if they show more of what the reader takes for an answer.
         """
         best = prepare(self.generator, self.form, question, sources, before)
         for select in more if self.form.refusal else ():
             if best is None or (odds := self._first(best.prompts[0])[0]) >= _SURE_ANSWER:
                 break
             other = prepare(self.generator, self.form, question, select(), before)
-            if odds < _SURE_REFUSAL and not _is_likelier(other, best):
+            if odds < _SURE_REFUSAL and not _is_hopeful(other, best):
                 break
             best = max(filter(None, (best, other)), key=lambda one: self._first(one.prompts[0])[0])
         return best
@@ -291,11 +291,17 @@ class _Asking:
     show: Callable[[str], None]
 
 
-def _is_likelier(other: Reading | None, than: Reading) -> bool:
-    """Return whether the reader finds a passage of another reading likelier to answer; it is, if there is no reader."""
-    if other is None or other.signals.answers is None or than.signals.answers is None:
+def _is_hopeful(other: Reading | None, than: Reading) -> bool:
+    """Return whether another reading shows more of a passage that, says the reader, answers.
+
+    That is one that probably does, or is likelier to than all before. Without a reader, it may.
+    """
+    if other is None or than.signals.answers is None:
         return True
-    return other.signals.answers > than.signals.answers
+    least = min(0.0, than.signals.answers)
+    read = {(source.passage.chunk_id, unit.start) for source in than.sources for unit in source.units}
+    hopeful = [source for source in other.sources if source.answers is not None and source.answers > least]
+    return any((source.passage.chunk_id, unit.start) not in read for source in hopeful for unit in source.units)
 
 
 def _lacks(whole: Part, asked: str) -> bool:

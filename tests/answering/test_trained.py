@@ -188,16 +188,25 @@ def test_more_is_read_only_where_the_first_sources_do_not_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sure", "likely", "read"), [(4.0, -2.0, False), (4.0, -1.0, True), (1.0, -2.0, True), (4.0, None, True)]
+    ("sure", "first", "then", "read"),
+    [
+        (4.0, -2.0, -2.0, False),
+        (4.0, -2.0, -1.0, True),
+        (1.0, -2.0, -2.0, True),
+        (4.0, 2.0, 1.0, True),
+        (4.0, 2.0, -1.0, False),
+        (4.0, None, None, True),
+    ],
 )
-def test_a_sure_refusal_reads_more_only_if_the_reader_finds_something_likelier(
-    sure: float, likely: float | None, read: bool
+def test_a_sure_refusal_reads_more_only_of_what_the_reader_takes_for_an_answer(
+    sure: float, first: float | None, then: float | None, read: bool
 ) -> None:
     generator = TrainedGenerator(lambda prompt: "At seven." if "seven" in prompt else TRAINED.refusal, sure=sure)
-    first = [replace(one, answers=None if likely is None else -2.0) for one in sources("Rye is bread.")]
-    then = [replace(one, answers=likely) for one in sources("Rye is bread.", BOAT)]
+    rye, boat = sources("Rye is bread.", BOAT)
+    shown = [replace(rye, answers=first)]
     answerer = Answerer(lambda: generator, form=TRAINED)
-    answer = answerer.answer(read_question("When does the boat leave?"), first, more=(lambda: then,))
+    more = [*shown, replace(boat, answers=then)]
+    answer = answerer.answer(read_question("When does the boat leave?"), shown, more=(lambda: more,))
     assert (answer.outcome == "answered") == read
 
 
