@@ -18,7 +18,7 @@ _UNITS = """
     dl decilitre deciliter|l litre liter|gal gallon|ms millisecond|s sec secs second sekunde sekunden
     min mins minute minuten|h hr hrs hour stunde stunden|d day tag tage tagen jour día dia
     wk wks week woche wochen semaine semana|mo month monat monate monaten mois mes meses
-    yr yrs year annum annual annually yearly jahr jahre jahren année año|decade|century centuries
+    yr yrs year annum jahr jahre jahren année año|decade|century centuries
     night nacht nächte nuit noche|% percent pct percentage prozent|‰ permille promille permil|bps
     $ usd us$ dollar buck|€ eur euro|¥ jpy yen|₹ inr rupee rs|chf franc franken|kr krone kroner nok|sek kronor
     dkk|pln zloty|czk|cny yuan renminbi|aud|cad|cent

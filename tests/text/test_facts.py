@@ -48,6 +48,8 @@ def missing(answer: str, *texts: str, question: str = "?") -> list[str]:
         ("It starts at 14:30.", "from 2:30 pm"),
         ("Clause 2.10 applies.", "2.10 Termination"),
         ("It costs EUR 2.1.", "EUR 2.10"),
+        ("It is 240 hours.", "at most 240 annual leave hours"),
+        ("It needs 12 visits.", "12 yearly visits"),
     ],
 )
 def test_what_means_the_same_is_found(answer: str, source: str) -> None:
