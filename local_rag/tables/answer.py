@@ -213,7 +213,7 @@ def _ambiguous(tables: Sequence[TableAnswer]) -> str:
 
 
 def _where(table: TableAnswer) -> str:
-    return table.sources[0].table if table.sources else ""
+    return ", ".join(filter(None, [_file_of(table), table.sources[0].place])) if table.sources else ""
 
 
 def _file_of(table: TableAnswer) -> str:

@@ -217,6 +217,12 @@ def test_what_is_not_certain_is_not_answered(tables: RelationSet, question: str)
     assert found is None or found.table is None
 
 
+def test_a_question_that_can_be_read_in_two_ways_names_both_with_their_files(tables: RelationSet) -> None:
+    refusal = ask(tables, "What was the total of Legal in 2022?").refusal
+    assert "*2022 Planned* over 1 row where *Unit* is *Legal* (plan.csv, A2:E3)" in refusal
+    assert "*2022 Actual*" in refusal
+
+
 def test_a_part_of_the_year_that_a_document_names_is_not_refused(tables: RelationSet) -> None:
     found = answer_from_rows("dark hours Skerry Q1 2025", tables)
     assert found is None or not found.refusal
