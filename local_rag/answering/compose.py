@@ -10,6 +10,7 @@ from local_rag.answering.translations import translated
 from local_rag.answering.units import Unit, split_units
 from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
 from local_rag.text.expected_answers import asks_for, asks_how, asks_of_all_rows, gives
+from local_rag.text.tokens import keyword_tokens
 
 REFUSAL = "The documents do not answer this question."
 NOT_SURE = "Not sure. This is what the documents say:"
@@ -19,6 +20,7 @@ MOST_LINES = 3  # of a quotation that stands instead of an answer
 _WRAPPED = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+(?!(?:\(?\d{1,3}[.)]|[-*+\u2022])\s)")
 _LISTED = re.compile(r"(?:\(?\d{1,3}[.)]|[-*+\u2022])\s")
 _LONGEST = 600  # characters of a quoted unit or list
+_SAID = 0.9  # the share of the words of a list that an answer has which needs no list below it
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +118,16 @@ def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: str) 
     given = dict.fromkeys(
         one for part in parts if part.outcome == "answered" for one in _quotes(part, sources, question)
     )
-    steps = [f"{in_lines(one.text)} [{one.citation}]" for one in given if is_list(one.text)]
+    lists = (one for one in given if is_list(one.text) and not _says(" ".join(sentences), one.text))
+    steps = [f"{in_lines(one.text)} [{one.citation}]" for one in lists]
     others = ["\n".join(_other_lines(part, sources, question)) for part in parts if part.outcome != "answered"]
     return "\n\n".join([" ".join(filter(None, sentences)), *steps, *others])
+
+
+def _says(text: str, listed: str) -> bool:
+    """Return whether a text has nearly all words of a list."""
+    words = {word for word in keyword_tokens(listed) if not word.isdigit()}
+    return len(words.intersection(keyword_tokens(text))) >= _SAID * len(words)
 
 
 def _pieces(part: Part) -> Iterator[str]:

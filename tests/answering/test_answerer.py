@@ -220,6 +220,9 @@ def test_an_answer_that_stands_on_a_step_shows_all_steps_if_the_question_asks_ho
     answer = ask(says("Wait at the pier."), steps, question="How do I board?")
     assert answer.text == "Wait at the pier. [1]\n\n1. Wait at the pier.\n2. Wave a red flag. [1]"
     assert ask(says("At the pier."), steps, question="Where do I wait?").text == "At the pier. [1]"
+    whole = ask(says("Wait at the pier and wave a red flag."), steps, question="How do I board?")
+    assert whole.text == "Wait at the pier and wave a red flag. [1]", "no step is said twice"
+    assert "2. Wave a red" in whole.quotes[0].text
 
 
 def test_each_part_of_a_question_is_answered_once() -> None:
