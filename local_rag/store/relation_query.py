@@ -106,6 +106,8 @@ class RelationCopy:
             raise QuestionError(f"The query is wrong: {error}.") from None
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError, MemoryError) as error:
             raise QuestionError(f"The query is wrong: {error or type(error).__name__}.") from None
+        finally:
+            self._connection.set_progress_handler(None, 0)  # the next table is copied without this limit
         return QueryResult(tuple(one[0] for one in cursor.description), rows, is_complete)
 
     def _seal(self) -> None:

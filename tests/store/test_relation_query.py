@@ -66,10 +66,11 @@ def test_a_query_ends_after_its_time(copy: RelationCopy) -> None:
     assert time.monotonic() - started < 5
 
 
-def test_more_tables_may_be_added_after_a_query(copy: RelationCopy) -> None:
-    copy.select("SELECT 1")
-    copy.add("u", ["m"], [(1, 5)])
-    assert copy.select("SELECT m + n FROM u JOIN t ON t.n = u.m").rows == [(10,)]
+def test_more_tables_may_be_added_long_after_a_query(copy: RelationCopy) -> None:
+    copy.select("SELECT 1", seconds=0.01)
+    time.sleep(0.02)
+    copy.add("u", ["m"], [(number, number + 4) for number in range(1, 2000)])
+    assert copy.select("SELECT m + n FROM u JOIN t ON t.n = u.m WHERE m = 5").rows == [(10,)]
     with pytest.raises(QuestionError):
         copy.select("DELETE FROM u")
 
