@@ -8,7 +8,7 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from local_rag.answering.units import Kind, Unit, headings_of, split_units
@@ -84,6 +84,21 @@ def select_sources(
             if (needed := cost(whole)) <= min(room, tokens * _WHOLE):
                 room -= needed
                 chosen |= dict.fromkeys(whole)
+    return _sources(passages, units, chosen, answers)
+
+
+def sources_around(passages: Sequence[Passage], wanted: Collection[Unit]) -> list[Source]:
+    """Return some units of passages as sources, each with its neighbours."""
+    units = split_units(passages)
+    spans = {(one.passage, one.start) for one in wanted}
+    around = [_with_neighbours(units, index) for index, one in enumerate(units) if (one.passage, one.start) in spans]
+    return _sources(passages, units, dict.fromkeys(itertools.chain(*around)), {})
+
+
+def _sources(
+    passages: Sequence[Passage], units: Sequence[Unit], chosen: Collection[int], answers: Mapping[int, float]
+) -> list[Source]:
+    """Return the sources of the units with the indexes `chosen`, in the order of their first ones."""
     sources = list[Source]()
     for number in dict.fromkeys(units[one].passage for one in chosen):
         shown = [one for one in sorted(chosen) if units[one].passage == number]

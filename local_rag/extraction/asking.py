@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from local_rag.answering.prompt import closing_prompt, opening_prompt, quote, sources_prompt
-from local_rag.answering.selection import ranked_units, select_sources
+from local_rag.answering.selection import Source, ranked_units, select_sources, sources_around
 from local_rag.answering.units import headings_of
 from local_rag.extraction.cells import NOT_STATED, Cell
 from local_rag.extraction.checking import DocumentReading, Found, noted
@@ -24,9 +24,10 @@ from local_rag.model_records import AnswerForm
 from local_rag.models.reader import Reader
 from local_rag.records import Passage
 
-VERSION = 4  # of the code below and in checking.py: raise it when the same document is read or checked otherwise
+VERSION = 5  # of the code below and in checking.py: raise it when the same document is read or checked otherwise
 _SHARED_TOKENS = 1800  # of a document that is read at once, or of the passages of a longer one
 _OWN_TOKENS = 300  # of the sentences that are shown when a question is asked by itself
+_FOREIGN_TOKENS = 900  # of those of a document in another language than the question
 _ANSWER_TOKENS, _LIST_TOKENS = 40, 80
 _QUESTION_TOKENS = 400  # that a question may have beside the document
 _BEGINNING = "Answer the question in one or two short sentences"  # of the requests that models are trained with
@@ -201,19 +202,30 @@ class DocumentAsker:
     def _own_request(self, number: int, reading: DocumentReading) -> Request | None:
         """Return the request to answer a question from the sentences that fit it best; None without any."""
         model, column = self._generator.model, reading.column
-        sources = select_sources(
-            column.question,
-            [reading.passages],
-            count_tokens=self._count,
-            reader=self._reader,
-            tokens=_OWN_TOKENS,
-        )
+        sources = self._own_sources(reading)
         if not sources:
             return None
         room = self._generator.context_tokens - _LIST_TOKENS - _QUESTION_TOKENS
         prefix, _ = sources_prompt(column.question, sources, model=model, room=room)
         suffix = closing_prompt(self._request(column), model)
         return Request(str(number), prefix, suffix, _room(column), refusal=self._refusal)
+
+    def _own_sources(self, reading: DocumentReading) -> list[Source]:
+        """Return the sentences that fit a question best.
+
+        Which of them fit a question in another language no reader tells. There, they are all that have a value of the
+        column's type; for other types they are many.
+        """
+        column, passages = reading.column, reading.passages
+        if reading.is_foreign and column.type in TYPED:
+            return sources_around(passages, [unit for unit in reading.units if reading.values_in(unit)])
+        return select_sources(
+            column.question,
+            [passages],
+            count_tokens=self._count,
+            reader=self._reader,
+            tokens=_FOREIGN_TOKENS if reading.is_foreign else _OWN_TOKENS,
+        )
 
 
 @dataclass(frozen=True, slots=True)
