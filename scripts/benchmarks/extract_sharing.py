@@ -64,6 +64,8 @@ def main() -> None:
     columns = read_columns(given.columns)[: given.only]
     with Library(given.library, profile=given.profile) as library:
         paths = [one.path for one in library.documents(filters={"within": given.within})][: given.documents]
+    if not paths:
+        parser.exit(1, f"{given.library} has no such document.\n")
     groups: dict[str, list[Sequence[Column]]] = {"together": [columns], "one by one": [[column] for column in columns]}
     costs, differing = {way: Counter[str]() for way in groups}, 0
     for number, path in enumerate(paths):
