@@ -81,7 +81,8 @@ class Job(Generic[T]):
     """Work on a library, which `LibraryWorker.submit` queues; jobs of a `kind` take about as long as each other.
 
     `forward` is tried first, without any model; where it returns None, `work` is done. The result is given to nobody
-    once it is not `wanted` any more. `tell` may be called in any thread; one reader takes the events.
+    once it is not `wanted` any more. Of those that wait, the one that is `due` first is done next. `tell` may be called
+    in any thread; one reader takes the events.
     """
 
     work: Callable[[Library, "Job[T]"], T]
@@ -90,6 +91,7 @@ class Job(Generic[T]):
     forward: Callable[["Job[T]"], T | None] = lambda _job: None
     wanted: Callable[[], bool] = lambda: True
     on_stop: Callable[["Job[T]"], None] = lambda _job: None
+    due: float = 0.0
     result: Future[T] = field(default_factory=Future)
     stopped: threading.Event = field(default_factory=threading.Event)
     _told: deque[Event[T]] = field(default_factory=deque)

@@ -1,7 +1,12 @@
-"""The one thread that owns a library: it does one job after another, and the others wait in a queue."""
+"""The one thread that owns a library: it does one job after another, and the others wait in a queue.
+
+A search does not wait for all answers that were asked for before it: a job that takes long lets later ones pass for a
+while, and so do the second and third one of a client.
+"""
 
 import threading
 import time
+from bisect import insort
 from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -13,6 +18,7 @@ from local_rag.files import SETTINGS_FILE
 from local_rag.library import Library
 from local_rag.serving.job import Job, QueuePosition
 
+_PATIENCE = 5.0  # seconds for which a job lets later ones pass, for each second that it usually takes
 MAX_WAITING, MAX_WAITING_OF_ONE = 64, 16
 _REMEMBERED = 20  # jobs of each kind by whose time it is told how long others will take
 
@@ -43,7 +49,7 @@ class LibraryWorker:
         self._idle_seconds = idle_seconds
         self._stamp = self._settings_stamp()
         self._changed = threading.Condition()
-        self._waiting: deque[Job[Any]] = deque()
+        self._waiting = list[Job[Any]]()  # in the order in which they are done
         self._running: Job[Any] | None = None
         self._began = self._ended = time.monotonic()
         self._took = defaultdict[str, deque[float]](lambda: deque(maxlen=_REMEMBERED))
@@ -113,9 +119,11 @@ class LibraryWorker:
             of_one = sum(waiting.client == job.client for waiting in self._waiting)
             if len(self._waiting) >= self._max_waiting or (job.client and of_one >= MAX_WAITING_OF_ONE):
                 raise BusyError("Too many questions are waiting; ask again when some are answered.")
-            self._waiting.append(job)
+            turns = 1 + of_one if job.client else 1
+            job.due = time.monotonic() + _PATIENCE * turns * (self._usual(job.kind) or 0.0)
+            insort(self._waiting, job, key=lambda one: one.due)
             if self._running or len(self._waiting) > 1:
-                job.tell(self._position(len(self._waiting) - 1))
+                self._tell_positions(self._waiting.index(job))
             self._changed.notify_all()
         return job
 
@@ -126,13 +134,13 @@ class LibraryWorker:
                 self._tell_positions()
                 job.result.set_exception(StoppedError("The answer was stopped."))
 
-    def _tell_positions(self) -> None:
-        for place, job in enumerate(self._waiting):
+    def _tell_positions(self, first: int = 0) -> None:
+        for place, job in enumerate(self._waiting[first:], start=first):
             job.tell(self._position(place))
 
     def _position(self, place: int) -> QueuePosition:
         """Return what stands before the job at a place of the queue, and how long that may take by earlier jobs."""
-        before = [*self._waiting][:place]
+        before = self._waiting[:place]
         times = [self._usual(job.kind) for job in before]
         if self._running:
             usual = self._usual(self._running.kind)
@@ -159,7 +167,7 @@ class LibraryWorker:
                     self._library.close()  # nobody has asked for a while
                 self.loaded = False
         with self._changed:  # from now on nobody else takes a job out, and none comes in
-            left, self._waiting = [*self._waiting], deque()
+            left, self._waiting = self._waiting, []
         for job in left:
             job.result.set_exception(StoppedError("The server was stopped."))
         with suppress(LocalRagError), self._turn:
@@ -191,7 +199,7 @@ class LibraryWorker:
             self._changed.wait_for(lambda: self._waiting or self._closed, idle if self.loaded else None)
             if self._closed or not self._waiting:
                 return None
-            self._running, self._began = self._waiting.popleft(), time.monotonic()
+            self._running, self._began = self._waiting.pop(0), time.monotonic()
             self.on_answering(True)
             self._running.tell(QueuePosition(0))
             self._tell_positions()

@@ -90,6 +90,28 @@ def test_jobs_wait_in_a_queue_and_are_told_their_position(owned: LibraryWorker, 
     assert positions[2][-3:] == [2, 1, 0]
 
 
+def test_what_is_quick_and_who_waits_for_less_comes_first(owned: LibraryWorker) -> None:
+    done, going = list[str](), threading.Event()
+
+    def job(name: str, kind: str, client: str = "") -> Job[None]:
+        def work(_library: Library, _job: Job[None]) -> None:
+            time.sleep({"answer": 0.5, "search": 0.0}[kind])
+            done.append(name)
+
+        return owned.submit(Job(work, client, kind))
+
+    for kind in ("answer", "search"):  # so that it is known how long they take
+        job(kind, kind).result.result(30)
+    done.clear()
+    first = owned.submit(Job[bool](lambda _library, _job: going.wait(30)))
+    jobs = [job("one", "answer", "a"), job("two", "answer", "a"), job("other", "answer", "b"), job("quick", "search")]
+    going.set()
+    assert first.result.result(30)
+    for waiting in jobs:
+        waiting.result.result(30)
+    assert done == ["quick", "one", "other", "two"]
+
+
 def test_an_answer_is_told_as_it_is_made(owned: LibraryWorker, slow: Slow) -> None:
     slow.leave.set()
     found, *written, result = [one for one in events_of(ask(owned, QUESTION)) if not isinstance(one, QueuePosition)]
