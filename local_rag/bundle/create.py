@@ -42,6 +42,10 @@ _FEATURES = {
     **{name: name.lower() for name in ("SSSE3", "AVX", "AVX2", "FMA", "F16C", "BMI2", "AVX512_VNNI", "AVX512_BF16")},
     **{"SSE3": "pni", "AVX512": "avx512f", "AVX512_VBMI": "avx512vbmi"},
 }
+# Runs in another process, because a closed network cannot be opened again.
+_SEALED = (
+    "import os, sys; from local_rag.offline import close; close(); os.execvpe(sys.argv[1], sys.argv[1:], os.environ)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,12 +323,6 @@ def create(packing: Packing, step: Step, show: Callable[[dict[str, Any]], None],
         contents = gather(packing, Path(temporary), step, fetching=not dry_run)
         show(contents.summary())
         return contents.summary() if dry_run else pack(contents, step)
-
-
-# Runs in another process, because a closed network cannot be opened again.
-_SEALED = (
-    "import os, sys; from local_rag.offline import close; close(); os.execvpe(sys.argv[1], sys.argv[1:], os.environ)"
-)
 
 
 def rehearse(

@@ -35,6 +35,32 @@ _MOST_VERSIONS = 3  # whose values are named beside the newest one's
 _NAMED = 0.79  # the least of its names by which a question certainly means a table
 _EVIDENCE = 0.79  # the least that a question must name of a view
 _OF_NAMES = 1.6  # and of a question that looks up a text
+_MOST_CITED = 10  # tables
+# How a question that follows another one begins, and what makes it a whole one.
+_LEAD = re.compile(
+    r"(?:(?:and|but|or),? )?(?:(?:what|how) about |only |just |the same for |same for )?(?:and )?", re.IGNORECASE
+)
+_BEGINS = re.compile(r"(?:and|but|or|what about|how about|only|just|same for|in|for|from|per|by)\b", re.IGNORECASE)
+_QUESTION = re.compile(
+    r"\b(?:how (?:many|much)|which|what(?! about)|who|when|list|show|total|average)\b", re.IGNORECASE
+)
+_PREPOSITION = re.compile(r"(?:for|in|from|of|by|to|with|per|at|on|since|after|before|during)\b", re.IGNORECASE)
+_LONGEST = 100  # characters of such a question
+# What a table may have only in other words.
+_REWORDED = (
+    (
+        re.compile(
+            r"\b(?:un|non-?)(paid|damaged|billed|available|delivered|finished|confirmed|answered|signed|sold|approved"
+            r"|resolved|shipped|billable|invoiced|completed|assigned|returned|passed|settled|verified|tested)\b",
+            re.IGNORECASE,
+        ),
+        r"not \1",
+    ),
+    (re.compile(r"\b(?:is |are )?(?:still |yet )?(?:outstanding|unsettled)\b", re.IGNORECASE), "not paid"),
+    (re.compile(r"\b(?:owes?|owed)(?: (?:us|to us))?\b", re.IGNORECASE), "has not paid"),
+    (re.compile(r"\b(?:look(?:s|ed)?|looking) after\b", re.IGNORECASE), "keep"),
+    (re.compile(r"\bincomplete\b", re.IGNORECASE), "not complete"),
+)
 
 
 def answer_from_rows(question: str, held: RelationSet, earlier: Sequence[str] = ()) -> FromRows | None:
@@ -220,17 +246,6 @@ def _file_of(table: TableAnswer) -> str:
     return table.sources[0].path.rpartition("/")[2] if table.sources else ""
 
 
-_LEAD = re.compile(
-    r"(?:(?:and|but|or),? )?(?:(?:what|how) about |only |just |the same for |same for )?(?:and )?", re.IGNORECASE
-)
-_BEGINS = re.compile(r"(?:and|but|or|what about|how about|only|just|same for|in|for|from|per|by)\b", re.IGNORECASE)
-_QUESTION = re.compile(
-    r"\b(?:how (?:many|much)|which|what(?! about)|who|when|list|show|total|average)\b", re.IGNORECASE
-)
-_PREPOSITION = re.compile(r"(?:for|in|from|of|by|to|with|per|at|on|since|after|before|during)\b", re.IGNORECASE)
-_LONGEST = 100
-
-
 def merged(before: str, question: str) -> str:
     """Return the question before with what a follow-up changes, as "and in the UK?" does; empty if it is none."""
     text = " ".join(question.split()).rstrip("?!. ")
@@ -249,22 +264,6 @@ def merged(before: str, question: str) -> str:
     return f"{earlier} | {rest}"
 
 
-_REWORDED = (
-    (
-        re.compile(
-            r"\b(?:un|non-?)(paid|damaged|billed|available|delivered|finished|confirmed|answered|signed|sold|approved"
-            r"|resolved|shipped|billable|invoiced|completed|assigned|returned|passed|settled|verified|tested)\b",
-            re.IGNORECASE,
-        ),
-        r"not \1",
-    ),
-    (re.compile(r"\b(?:is |are )?(?:still |yet )?(?:outstanding|unsettled)\b", re.IGNORECASE), "not paid"),
-    (re.compile(r"\b(?:owes?|owed)(?: (?:us|to us))?\b", re.IGNORECASE), "has not paid"),
-    (re.compile(r"\b(?:look(?:s|ed)?|looking) after\b", re.IGNORECASE), "keep"),
-    (re.compile(r"\bincomplete\b", re.IGNORECASE), "not complete"),
-)
-
-
 def wordings(question: str) -> Iterator[str]:
     """Yield a question as it is, and in other words: of "unpaid", a table may have only that something is not paid."""
     yield question
@@ -273,9 +272,6 @@ def wordings(question: str) -> Iterator[str]:
         text = pattern.sub(words, text)
     if text != question:
         yield text
-
-
-_MOST_CITED = 10  # tables
 
 
 def as_answer(question: str, found: FromRows, store: Store) -> Answer:

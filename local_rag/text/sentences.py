@@ -53,7 +53,7 @@ def _ends(text: str, begun: int, match: re.Match[str]) -> bool:
     before = text[max(begun, match.start() - _LONGEST_WORD) : match.start()]
     if match.start() - begun < _LONGEST_WORD and LIST_NUMBER.fullmatch(before + match[0].strip()[:1] + " "):
         return False
-    if match[0].strip() == "." and _ORDINAL.search(before) and _COUNTED.match(text, match.end()):
+    if match[0].strip() == "." and _COUNTED.match(text, match.end()) and _ORDINAL.search(before):
         return False
     following = text[match.end()]
     # Read backwards, as only what ends here is of interest; a search from the front tries each place.

@@ -32,6 +32,7 @@ from local_rag.web.views.answer_view import cards, view_list
 from local_rag.web.views.thread_view import Thread, anchor_of, view_new, view_thread
 
 _YEAR = 365 * 24 * 3600
+_PING_SECONDS = 10.0
 _MOST_TURNS = 100_000
 _SORTS: Mapping[str, Callable[[FoundPlace], Any]] = {
     "place": lambda place: (place.passage.path, place.passage.start),
@@ -173,9 +174,6 @@ def _page(request: PageRequest, question: str, thread: Thread, **shown: Any) -> 
     scope = view_scope(thread.filters, thread.id)
     listed = side_list(request, thread.id)
     return request.page("ask.html", question=question, thread=thread, scope=scope, **listed, **usual | shown)
-
-
-_PING_SECONDS = 10.0
 
 
 def answer_stream(request: PageRequest, asked: AskRequest, *, shown: int = 0) -> EventStream:
