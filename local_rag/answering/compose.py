@@ -19,7 +19,8 @@ _CLOSEST = 3  # passages to name if there is no answer
 MOST_LINES = 3  # of a quotation that stands instead of an answer
 _WRAPPED = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+(?!(?:\(?\d{1,3}[.)]|[-*+\u2022])\s)")
 _LISTED = re.compile(r"(?:\(?\d{1,3}[.)]|[-*+\u2022])\s")
-_LONGEST = 600  # characters of a quoted unit or list
+_LONGEST = 600  # characters of a quoted unit
+_LONGEST_LIST = 2000  # characters of the items of a quoted list
 _SAID = 0.9  # the share of the words of a list that an answer has which needs no list below it
 
 
@@ -196,18 +197,20 @@ def _as_quotes(units: Iterable[tuple[int, Unit]], sources: Sequence[Source], lis
     found = dict[tuple[int, int, int], Quote]()
     for index, unit in units:
         passage = sources[index].passage
-        start, end = _list_around(sources[index], unit) if lists else (unit.start, unit.end)
-        if end - start > _LONGEST:
-            start, end = unit.start, min(unit.end, unit.start + _LONGEST)
+        start, end = unit.start, min(unit.end, unit.start + _LONGEST)
+        if lists and unit.kind in {"item", "step"}:
+            start, end = _list_around(sources[index], unit)
         found.setdefault((index, start, end), Quote(passage.text[start:end], index + 1, start, end))
     return list(found.values())
 
 
 def _list_around(source: Source, unit: Unit) -> tuple[int, int]:
-    """Return the span of a unit with all items and steps of its list."""
-    if unit.kind not in {"item", "step"}:
-        return unit.start, unit.end
+    """Return the span of an item with the others of its list, as many as may be quoted: from the first one, or it."""
     units = split_units([source.passage])
     place = next(number for number, one in enumerate(units) if one.start == unit.start)
     items = [units[number] for number in run_of(units, place) if units[number].heading == unit.heading]
-    return items[0].start, items[-1].end
+    for first in (items[0].start, unit.start):
+        ends = [one.end for one in items if one.end - first <= _LONGEST_LIST]
+        if ends and ends[-1] >= unit.end:
+            return first, ends[-1]
+    return unit.start, unit.start + _LONGEST

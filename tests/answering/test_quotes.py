@@ -70,11 +70,15 @@ def test_a_row_alone_does_not_tell_which_of_all_is_the_highest() -> None:
     assert not answers("Who has the highest salary?")
 
 
-def test_a_long_list_is_quoted_only_by_the_step() -> None:
-    steps = "\n".join(f"{number}. Wait {'very ' * 20}long at pier {number}." for number in range(1, 20))
-    (quote,) = support("Pier 7.", sources(steps), lists=True)
-    assert quote.text.startswith("7. Wait very")
-    assert quote.text.endswith("pier 7.")
+def test_a_long_list_is_quoted_by_as_many_whole_steps_as_fit_with_the_one_that_answers() -> None:
+    steps = [f"{number}. Wait {'very ' * 20}long at pier {number}." for number in range(1, 31)]
+    (quote,) = support("Pier 7.", sources("\n".join(steps)), lists=True)
+    assert quote.text.splitlines() == steps[: len(quote.text.splitlines())]
+    assert 1800 < len(quote.text) <= 2000
+    (quote,) = support("Pier 27.", sources("\n".join(steps)), lists=True)
+    assert quote.text.splitlines() == steps[26:]
+    (quote,) = support("Pier 7.", sources("1. Wait at pier 7" + " or not" * 400 + "."), lists=True)
+    assert len(quote.text) == 600
 
 
 def test_without_an_answer_the_best_units_are_quoted() -> None:
