@@ -142,9 +142,9 @@ class Settings(BaseSettings):
     )
     context: Annotated[ContextMode, BeforeValidator(_context_mode)] = Field(
         default="auto",
-        description="the context of a chunk. `auto`: a sentence by the context model, and what distinguishes its "
-        "document from similar ones if it can be confused with another (so are the former values `llm` and `terms` "
-        "read); `headings`: only title and headings; `none`: nothing",
+        description="the context of a chunk. `auto`: a sentence that the context model writes for each, and what "
+        "distinguishes its document from similar ones if it can be confused with another (so are the former values "
+        "`llm` and `terms` read); `headings`: only title and headings; `none`: nothing",
     )
     context_minutes: float = Field(
         default=3.0,
