@@ -97,16 +97,25 @@ class Extraction:
         for row in table.rows:
             missing = [column for column, cell in zip(columns, row.cells, strict=True) if cell is None]
             if missing and not stop():
-                progress(Progress("extract", asked, total, row.title))
+
+                def tell(answers: int, title: str = row.title, before: int = asked, most: int = len(missing)) -> None:
+                    progress(Progress("extract", before + min(answers, most), total, title))
+
+                tell(0)
                 with suppress(StoppedError):
-                    for cells in self._ask(row.document, missing, stop):
+                    for cells in self._ask(row.document, missing, stop, tell):
                         asked += cells
-                        progress(Progress("extract", asked, total, row.title))
+                    tell(len(missing))
         done = self.stored(columns, filters, newest=newest, most=most) if asked else table
         return Table(done.columns, done.rows, asked)
 
-    def _ask(self, document_id: int, columns: Sequence[Column], stop: Callable[[], bool]) -> Iterator[int]:
-        """Ask a document, and yield the number of cells that were stored together; raise StoppedError if stopped."""
+    def _ask(
+        self, document_id: int, columns: Sequence[Column], stop: Callable[[], bool], tell: Callable[[int], None]
+    ) -> Iterator[int]:
+        """Ask a document, and yield the number of cells that were stored together; raise StoppedError if stopped.
+
+        `tell` hears after each answer how many there are; a question that is asked twice has two.
+        """
         with self.reading() as store:
             document = store.document(document_id)
             if document is None:  # removed meanwhile
@@ -114,7 +123,7 @@ class Extraction:
             passages = [found_passage(chunk, 0.0, (), "none") for chunk in store.chunks(document_id)]
             read = ReadDocument(document.title, store.document_text(document_id), passages)
         with self.open_asker(document.path) as (asker, search), closing(Store(self.folder, write=True)) as store:
-            memory = _Said(store, self.models, document.sha256)
+            memory = _Said(store, self.models, document.sha256, tell)
             for group in asker.ask(read, columns, search, memory, stop):
                 cells = {
                     self._key(column, document): json.dumps(asdict(cell), ensure_ascii=False) for column, cell in group
@@ -155,16 +164,25 @@ class _Said:
     `keys` are those of what was kept or found here.
     """
 
-    def __init__(self, store: Store, models: Sequence[str], content: str) -> None:
-        self._store, self._models, self._content = store, models, content
+    def __init__(self, store: Store, models: Sequence[str], content: str, tell: Callable[[int], None]) -> None:
+        self._store, self._models, self._content, self._tell = store, models, content, tell
+        self._answers = 0
         self.keys: list[str] = []
 
     def get(self, key: str) -> str | None:
         said = self._key(key)
-        return stored_cells(self._store, self._content, [said]).get(said)
+        found = stored_cells(self._store, self._content, [said]).get(said)
+        if found is not None:
+            self._heard()
+        return found
 
     def put(self, key: str, said: str) -> None:
         put_cells(self._store, self._content, {self._key(key): said})
+        self._heard()
+
+    def _heard(self) -> None:
+        self._answers += 1
+        self._tell(self._answers)
 
     def _key(self, key: str) -> str:
         self.keys.append(said := key_of("said", *self._models, key))

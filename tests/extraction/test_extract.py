@@ -158,6 +158,14 @@ def test_stopped_within_any_answer_no_other_is_lost_or_asked_twice(library: Libr
     assert stopped > len(COLUMNS)
 
 
+def test_each_answer_moves_the_progress_and_none_takes_it_back(library: Library) -> None:
+    steps = list[tuple[int, int]]()
+    library.extract(COLUMNS, progress=lambda step: steps.append((step.done, step.total)))
+    assert [done for done, _ in steps] == sorted(done for done, _ in steps)
+    assert {done for done, _ in steps} == set(range(13))
+    assert {total for _, total in steps} == {12}
+
+
 def test_the_store_is_opened_as_often_for_many_columns_as_for_one(library: Library, generator: FakeGenerator) -> None:
     def times_opened(columns: list[str]) -> int:
         opened = 0
