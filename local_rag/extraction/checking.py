@@ -31,6 +31,7 @@ _SHORT = 2  # words of an answer that says yes or no and nothing else
 _FIRST = 8  # units that may be what an answer of yes or no stands on
 _ABOUT = -3.5  # the reader's logit of a sentence from which on it may answer
 _ANSWERS = 0.0  # the reader's logit of a sentence that probably answers
+_DERIVED = 6  # letters of a stem from which on another that begins with it is the same word in another form
 _RARE = 3  # units that have a word by which one of them is about the question
 _MOST_NOTED = 3  # other values that are named
 _LONGEST = 600  # characters of a quotation
@@ -85,8 +86,19 @@ class DocumentReading:
     def _has_rare_word(self, unit: Unit) -> bool:
         """Return whether a unit or a heading above it has a word of the question that few units have."""
         above = self.passages[unit.passage].headings[-1:]
-        said = set(keyword_tokens(" ".join([unit.text, unit.heading, *above])))
-        return any(self._counts[word] <= _RARE for word in self._asked & said)
+        said = self._asked_in(" ".join([unit.text, unit.heading, *above]))
+        return any(self._counts[word] <= _RARE for word in said)
+
+    def _asked_in(self, text: str) -> set[str]:
+        """Return the words of the question that a text has, also in a longer or shorter form: contractor, contract."""
+        said = set(keyword_tokens(text))
+        long = [word for word in said if len(word) >= _DERIVED]
+        return {
+            word
+            for word in self._asked
+            if word in said
+            or (len(word) >= _DERIVED and any(word.startswith(one) or one.startswith(word) for one in long))
+        }
 
     def answers(self, unit: Unit) -> bool:
         """Return whether the reader is quite sure that a unit answers the question."""
@@ -94,7 +106,7 @@ class DocumentReading:
 
     @cached_property
     def _counts(self) -> Counter[str]:
-        return Counter(word for unit in self.units for word in self._asked & set(keyword_tokens(unit.text)))
+        return Counter(word for unit in self.units for word in self._asked_in(unit.text))
 
     @cached_property
     def best(self) -> Unit | None:
@@ -184,7 +196,7 @@ class DocumentReading:
             return found[0]
         # Of the first units the one with most words of the question: the order of the others is close to chance.
         near = self.units[:_FIRST]
-        return max(near, key=lambda unit: len(self._asked & set(keyword_tokens(unit.text))), default=None)
+        return max(near, key=lambda unit: len(self._asked_in(unit.text)), default=None)
 
     def _find_choice(self, answer: str) -> Found | None:
         choice = chosen_among(self.column, answer)
