@@ -266,7 +266,8 @@ class Passage:
     may be empty. A passage of the kind `document` represents a whole document: its text is the beginning and the
     outline of the document, and its span is empty at the beginning.
     `sha256` is that of the document's file. `newest` is the path of the newest version if the document is an older one.
-    `best` is the span of the sentence in the text that fits a question best, empty if that is not known.
+    `best` is the span of the sentence in the text that fits a question best, empty if that is not known. `names` are
+    words of a question that say which document it is from, and that the passage itself lacks.
     """
 
     chunk_id: int
@@ -292,6 +293,7 @@ class Passage:
     ocr: float | None = None
     newest: str = ""
     best: tuple[int, int] = (0, 0)
+    names: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Passage {self.location} {_beginning(self.text)} score {self.score:.3g}>"

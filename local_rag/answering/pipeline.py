@@ -10,6 +10,7 @@ from functools import partial
 from time import perf_counter
 
 from local_rag.answering.answerer import Answerer, Draft
+from local_rag.answering.document_names import name_documents
 from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import (
     FIRST_TOKENS,
@@ -98,7 +99,8 @@ class AnswerPipeline:
         lists = [first.passages, *(search(Question(part)).passages for part in question.parts)]
         before = self._earlier[-1] if self._earlier and first.follows else None
         searched = read_question(first.question) if first.corrections else question
-        return Candidates(searched, lists, before, first.corrections)
+        said = f"{before.question} {searched.text}" if before else searched.text
+        return Candidates(searched, name_documents(said, lists), before, first.corrections)
 
     def select(self, found: Candidates, tokens: int = 0) -> list[Source]:
         """Choose what of the passages the model is shown: their best parts, or as many whole as the options say.

@@ -57,8 +57,9 @@ def split_units(passages: Sequence[Passage]) -> list[Unit]:
 
 
 def headings_of(passage: Passage) -> str:
-    """Return the title of a passage and the headings above it as one line."""
-    return " ".join(heading_path(passage.title, tuple(dict.fromkeys(passage.headings))).split())
+    """Return the title of a passage and the headings above it as one line, after what names its document."""
+    path = heading_path(passage.title, tuple(dict.fromkeys(passage.headings)))
+    return " ".join((f"{' '.join(passage.names)}: {path}" if passage.names else path).split())
 
 
 def _units(index: int, passage: Passage) -> Iterator[Unit]:

@@ -195,5 +195,5 @@ def reranked_text(passage: Passage) -> str:
 
     The sentence by a model gains nothing here, as docs/how-it-works.md shows.
     """
-    parts = (passage.title, passage.terms, passage.table_header, passage.text)
+    parts = (" ".join(passage.names), passage.title, passage.terms, passage.table_header, passage.text)
     return "\n".join(part for part in parts if part)
