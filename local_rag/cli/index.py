@@ -38,8 +38,9 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
 @click.option(
     "--context",
     type=click.Choice(get_args(ContextMode)),
-    help="The context of chunks. `auto`: a sentence that a model writes for each, and what distinguishes their document "
-    "if they can be confused with another; `headings`: only title and headings; `none`: nothing.  [default: auto]",
+    help="The context of chunks. `auto`: a sentence that a model writes for each, and what distinguishes their "
+    "document if they can be confused with another; `headings`: only title and headings; `none`: nothing.  "
+    "[default: auto]",
 )
 @click.option(
     "--chunker",
