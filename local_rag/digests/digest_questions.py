@@ -28,6 +28,10 @@ _VERSIONS = re.compile(
     r"(?P<named>.{1,200})",
     re.IGNORECASE,
 )
+# "in the leave policy between 2024 and 2026"
+_VERSIONS_FROM_TO = re.compile(
+    r"(?P<named>.{1,150}?) (?:between|from) (?P<first>\S{1,30}) (?:and|to) (?P<second>\S{1,30})", re.IGNORECASE
+)
 # "in the new version of the lease", "in the latest lease": the family of the lease is meant.
 _VERSION_OF = re.compile(
     r"(?:the |our |this )*(?:(?:new|newest|latest|last|current|updated|revised|two|different) )*"
@@ -70,6 +74,9 @@ def digest_question(question: str) -> DigestQuestion | None:
         first, second = found["first"] or found["one"], found["second"] or found["other"]
         return DigestQuestion("changes", (_bare(first), _bare(second)))
     if found := _VERSIONS.fullmatch(text):
+        if two := _VERSIONS_FROM_TO.fullmatch(found["named"]):
+            named = _bare(two["named"])
+            return DigestQuestion("changes", (f"{named} {two['first']}", f"{named} {two['second']}"))
         return DigestQuestion("changes of versions", (_bare(_VERSION_OF.sub("", found["named"], count=1)),))
     if found := _BRIEF.fullmatch(text):
         named = found["named"] or found["about"]

@@ -14,6 +14,8 @@ from local_rag.digests.digest_questions import digest_question
         ("Show me the differences between the old lease and the new lease.", "changes", ("old lease", "new lease")),
         ("Compare lease-v1 with lease-v2", "changes", ("lease-v1", "lease-v2")),
         ("What changed in the travel policy?", "changes of versions", ("travel policy",)),
+        ("What changed in the leave policy between 2024 and 2026?", "changes",
+         ("leave policy 2024", "leave policy 2026")),
         ("What is new in the latest version of the handbook?", "changes of versions", ("handbook",)),
         ("Is the notice period still three months?", "changes of a subject",
          ("Is the notice period still three months",)),
