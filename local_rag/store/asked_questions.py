@@ -70,7 +70,7 @@ class AskedQuestions:
             address = f"{path.resolve().as_uri()}?mode=ro"
             with closing(sqlite3.connect(address, timeout, uri=True)) as connection:
                 if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'gates'").fetchone() is None:
-                    return []  # an earlier version has written it
+                    return []  # another process makes it just now
                 return connection.execute(query, values).fetchall()
 
     def epoch(self) -> int:

@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from local_rag.files import move_filters
 from local_rag.serialization import to_line
 from local_rag.store.database import Store
-from local_rag.store.schema import crc32, has_cells
+from local_rag.store.schema import crc32
 
 
 def stored_cells(store: Store, content: str, keys: Iterable[str]) -> dict[str, str]:
     """Return the cells of a document's content that are stored under these keys, as JSON."""
-    if not has_cells(store.connection):
-        return {}
     query = "SELECT asked, cell FROM cells WHERE sha256 = ? AND asked IN (SELECT value FROM json_each(?))"
     return dict(store.connection.execute(query, (content, json.dumps(list(keys)))))
 
@@ -43,14 +41,11 @@ def drop_cell(store: Store, content: str, key: str) -> None:
 
 def drop_unused_cells(store: Store) -> None:
     """Delete the cells of contents that no document has."""
-    if has_cells(store.connection):
-        store.connection.execute("DELETE FROM cells WHERE sha256 NOT IN (SELECT sha256 FROM documents)")
+    store.connection.execute("DELETE FROM cells WHERE sha256 NOT IN (SELECT sha256 FROM documents)")
 
 
 def saved_tables(store: Store, person: str) -> list[tuple[str, str]]:
     """Return the tables of a person, by name: the id of each, and what is saved of it."""
-    if not has_cells(store.connection):
-        return []
     query = "SELECT id, saved FROM saved_tables WHERE person = ? ORDER BY name, id"
     return list(store.connection.execute(query, (person,)))
 
@@ -66,8 +61,6 @@ def put_table(store: Store, identifier: str, person: str, name: str, saved: str)
 
 def forget_tables(store: Store, names: Callable[[str], bool]) -> None:
     """Delete the saved tables that name, among their documents, what is erased."""
-    if not has_cells(store.connection):
-        return
     rows = store.connection.execute("SELECT id, saved FROM saved_tables").fetchall()
     gone = [(key,) for key, saved in rows if any(map(names, json.loads(saved)["filters"]["within"]))]
     with store.transaction():
@@ -76,8 +69,6 @@ def forget_tables(store: Store, names: Callable[[str], bool]) -> None:
 
 def move_tables(store: Store, moved: Mapping[str, str]) -> None:
     """Let the saved tables that name a document by its former path name it where it is now."""
-    if not has_cells(store.connection):
-        return
     for key, text in store.connection.execute("SELECT id, saved FROM saved_tables").fetchall():
         saved = json.loads(text)
         if move_filters(saved["filters"], moved):
@@ -87,7 +78,7 @@ def move_tables(store: Store, moved: Mapping[str, str]) -> None:
 def holds_tables(store: Store, person: str = "") -> bool:
     """Return whether a person has saved tables, or without an id whether anybody has."""
     query = "SELECT 1 FROM saved_tables WHERE ?1 IN ('', person) LIMIT 1"
-    return has_cells(store.connection) and store.connection.execute(query, (person,)).fetchone() is not None
+    return bool(store.column(query, person))
 
 
 def drop_tables(store: Store, person: str = "") -> None:

@@ -14,7 +14,7 @@ from local_rag.errors import LibraryError
 from local_rag.files import SETTINGS_FILE, no_library
 from local_rag.index.protocol import Indexes
 from local_rag.machine import file_system, is_full, is_network, is_read_only
-from local_rag.store.schema import add_tables, create_tables, require_version, schema_version
+from local_rag.store.schema import create_tables, require_version, schema_version
 from local_rag.store.storage_errors import storage_errors
 
 STORE_FILE = "library.sqlite3"
@@ -85,8 +85,6 @@ def connect(folder: Path, *, create: bool = False, write: bool = False) -> Opene
                 if way is _to_write:
                     _prepare_to_write(opened.connection, folder)
                 create_tables(opened.connection)
-                if write:
-                    add_tables(opened.connection)
             except BaseException:
                 opened.connection.close()
                 raise

@@ -19,7 +19,6 @@ from local_rag.store.storage_errors import storage_errors
 HISTORY_FILE = "history.sqlite3"
 ASKED_BY = "asked by "  # before a person in the table `forgotten`: one of the conversations was forgotten
 _VERSION = 7  # of the tables
-_BEFORE = (2, 3, 4, 5, 6)  # which lack a table
 _TABLES = """
 BEGIN IMMEDIATE;
 CREATE TABLE IF NOT EXISTS conversations (
@@ -152,7 +151,7 @@ def _with_tables(connection: sqlite3.Connection, path: Path) -> sqlite3.Connecti
         connection.execute("PRAGMA secure_delete = ON")
         version = int(connection.execute("PRAGMA user_version").fetchone()[0])
         is_new = version == 0 and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
-        if is_new or version in _BEFORE:
+        if is_new:
             connection.executescript(_TABLES)
         elif version != _VERSION:
             raise LibraryError(

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from local_rag.records import Document
 from local_rag.store.database import Store
-from local_rag.store.schema import has_table
 
 
 class StoredLink(NamedTuple):
@@ -38,7 +37,7 @@ def name_key(name: str) -> str:
 
 
 def links_of(store: Store, document_id: int) -> list[StoredLink]:
-    """Return the links of a document in their order; none where the library has no such tables."""
+    """Return the links of a document in their order."""
     return _links(store, "document_id = ? ORDER BY position", document_id)
 
 
@@ -49,16 +48,12 @@ def links_to(store: Store, keys: Collection[str]) -> list[StoredLink]:
 
 
 def _links(store: Store, condition: str, *values: object) -> list[StoredLink]:
-    if not has_table(store.connection, "document_links"):
-        return []
     query = f"SELECT document_id, kind, target, key FROM document_links WHERE {condition}"  # noqa: S608  conditions of ours
     return [StoredLink(*row) for row in store.connection.execute(query, values)]
 
 
 def names_of(store: Store) -> list[tuple[int, str]]:
     """Return the names of all documents beside those of their files, as (document id, name)."""
-    if not has_table(store.connection, "document_links"):
-        return []
     return store.connection.execute("SELECT document_id, name FROM document_names ORDER BY 1, 2").fetchall()
 
 
@@ -76,8 +71,6 @@ def paths_named(store: Store, name: str) -> list[str]:
 
 def mail_numbers(store: Store, paths: Collection[str]) -> dict[str, str]:
     """Return the number of each mail at these paths, by path."""
-    if not has_table(store.connection, "document_links"):
-        return {}
     query = (
         "SELECT path, name FROM documents JOIN document_names ON document_id = id "
         "WHERE live AND path IN (SELECT value FROM json_each(?)) AND instr(name, '@')"

@@ -23,8 +23,7 @@ from local_rag.store.connect import is_library
 PEOPLE_FILE = "people.sqlite3"
 LONGEST_NAME = 60  # characters
 NOTHING = "/"  # a pattern that no document matches
-_VERSION = 2  # of the tables
-_BEFORE = (0, 1)  # which lack some
+_VERSION = 2  # of the tables; 0 is that of a new file
 _INVITATION_SECONDS = 7 * 24 * 3600.0
 _LONGEST_CONTACT = 200  # characters
 _COUNTER = slice(24, 28)  # of the bytes of an SQLite file: it counts the transactions that changed it
@@ -245,13 +244,12 @@ class People:
                 connection.execute("INSERT INTO contact VALUES (?)", (text,))
 
     def _rows(self, query: str, *values: object) -> list[Any]:
-        """Return rows of what earlier versions did not keep; none without the file."""
+        """Return what a query finds, nothing without the file."""
         path = self._folder / PEOPLE_FILE
         if not path.exists() or not path.stat().st_size:
             return []
         with _opened(self._folder) as connection:
-            is_known = connection.execute("PRAGMA user_version").fetchone()[0] == _VERSION
-            return connection.execute(query, values).fetchall() if is_known else []
+            return connection.execute(query, values).fetchall()
 
     def _stamp(self) -> object:
         """Return a value that changes whenever somebody is added or removed."""
@@ -279,7 +277,7 @@ def _opened(folder: Path, *, write: bool = False) -> Iterator[sqlite3.Connection
         address = f"{path.resolve().as_uri()}?mode={'rw' if write else 'ro'}"
         with closing(sqlite3.connect(address, timeout=30, uri=True)) as connection, connection:
             version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-            if version not in (*_BEFORE, _VERSION):
+            if version not in (0, _VERSION):
                 raise LibraryError(
                     f"{path} was written by another version of local-rag; delete it and add the people again."
                 )

@@ -9,7 +9,6 @@ from typing import Any
 
 from local_rag.records import Column, Relation
 from local_rag.store.database import Store
-from local_rag.store.schema import has_table
 
 _PLAIN = re.compile(r"[ -~]+")
 Row = Sequence[Any]  # its number in the file, whether it is a total, and its values
@@ -53,9 +52,7 @@ def put_relations(store: Store, of_documents: Iterable[tuple[int, Sequence[Relat
 
 
 def relations(store: Store) -> list[StoredRelation]:
-    """Return the relations of all live documents that are seen, by path; none where the library has no such tables."""
-    if not has_table(store.connection, "relation_blocks"):
-        return []
+    """Return the relations of all live documents that are seen, by path."""
     rows = store.connection.execute(
         "SELECT relations.id, document_id, path, title, name, sheet, cells, page, columns, rows, totals, words "
         "FROM relations JOIN documents ON documents.id = document_id WHERE live ORDER BY path, relations.id"
@@ -94,8 +91,6 @@ def _has_beginning(text: str, word: str) -> bool:
 
 def relations_stamp(store: Store) -> object:
     """Return a value that changes with the relations that a store shows."""
-    if not has_table(store.connection, "relation_blocks"):
-        return None
     query = (
         "SELECT count(*), total(relations.id), max(relations.id) "
         "FROM relations JOIN documents ON documents.id = document_id WHERE live"

@@ -140,11 +140,8 @@ CREATE TABLE contexts (
     checksum INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL, checksum INTEGER NOT NULL);
-"""
-# What a library made before these tables has once it is opened to be written.
-_ADDED = """
 -- The cells of extracted tables, by the content of the document and all else that a cell depends on (cell_rows.py).
-CREATE TABLE IF NOT EXISTS cells (
+CREATE TABLE cells (
     sha256 TEXT NOT NULL,
     asked TEXT NOT NULL,
     cell TEXT NOT NULL,                 -- JSON
@@ -152,14 +149,14 @@ CREATE TABLE IF NOT EXISTS cells (
     PRIMARY KEY (sha256, asked)
 );
 -- Tables that are kept to be run again, each of a person; JSON.
-CREATE TABLE IF NOT EXISTS saved_tables (
+CREATE TABLE saved_tables (
     id TEXT PRIMARY KEY,
     person TEXT NOT NULL,
     name TEXT NOT NULL,
     saved TEXT NOT NULL
 );
 -- The tables of documents as typed rows (store/relation_rows.py).
-CREATE TABLE IF NOT EXISTS relations (
+CREATE TABLE relations (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
     name TEXT NOT NULL,
@@ -171,23 +168,23 @@ CREATE TABLE IF NOT EXISTS relations (
     totals INTEGER NOT NULL,            -- rows that sum others
     words TEXT NOT NULL                 -- by which it is found, with blanks between
 );
-CREATE INDEX IF NOT EXISTS relations_of_document ON relations (document_id);
-CREATE TABLE IF NOT EXISTS relation_blocks (
+CREATE INDEX relations_of_document ON relations (document_id);
+CREATE TABLE relation_blocks (
     document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
     relation_id INTEGER NOT NULL REFERENCES relations (id) ON DELETE CASCADE,
     position INTEGER NOT NULL,
     data BLOB NOT NULL,                 -- rows as compressed JSON
     PRIMARY KEY (relation_id, position)
 );
-CREATE INDEX IF NOT EXISTS blocks_of_document ON relation_blocks (document_id);
+CREATE INDEX blocks_of_document ON relation_blocks (document_id);
 -- Names of documents beside those of their files, and where documents link to (store/link_rows.py).
-CREATE TABLE IF NOT EXISTS document_names (
+CREATE TABLE document_names (
     document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
     name TEXT NOT NULL,
     key TEXT NOT NULL,
     PRIMARY KEY (document_id, name)
 );
-CREATE TABLE IF NOT EXISTS document_links (
+CREATE TABLE document_links (
     document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
     position INTEGER NOT NULL,
     kind TEXT NOT NULL,
@@ -195,8 +192,8 @@ CREATE TABLE IF NOT EXISTS document_links (
     key TEXT NOT NULL,                  -- by what the target is looked for
     PRIMARY KEY (document_id, position)
 );
-CREATE INDEX IF NOT EXISTS links_by_key ON document_links (key);
-CREATE INDEX IF NOT EXISTS names_by_key ON document_names (key);
+CREATE INDEX links_by_key ON document_links (key);
+CREATE INDEX names_by_key ON document_names (key);
 """
 
 
@@ -217,23 +214,12 @@ def require_version(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} has schema version {version} and this local-rag knows version {SCHEMA_VERSION}; use the "
             "local-rag that made it, or another folder with `--library`."
         )
-    if version not in (0, SCHEMA_VERSION):
+    complete = "SELECT 1 FROM sqlite_master WHERE name = 'document_links'"  # some of this version had fewer tables
+    if version and (version < SCHEMA_VERSION or connection.execute(complete).fetchone() is None):
         raise LibraryError(
             f"{path} has schema version {version}, which this local-rag no longer reads; delete {path.parent} and make "
             "the library again with `local-rag index PATH`."
         )
-
-
-def add_tables(connection: sqlite3.Connection) -> None:
-    """Create the tables that a library of this version may lack; the database is open to be written."""
-    if not (has_cells(connection) and has_table(connection, "document_links")):
-        for statement in _ADDED.split(";\n"):
-            connection.execute(statement)
-
-
-def has_cells(connection: sqlite3.Connection) -> bool:
-    """Return whether a database has the tables for extracted cells."""
-    return has_table(connection, "saved_tables")
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
@@ -244,7 +230,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     try:
         if not schema_version(connection):  # asked again: another process may have created them in the meantime
-            for statement in (_TABLES + _ADDED).split(";\n"):
+            for statement in _TABLES.split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
         connection.execute("COMMIT")
@@ -252,9 +238,3 @@ def create_tables(connection: sqlite3.Connection) -> None:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def has_table(connection: sqlite3.Connection, name: str) -> bool:
-    """Say whether a library has a table."""
-    query = "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = ?"
-    return connection.execute(query, (name,)).fetchone() is not None

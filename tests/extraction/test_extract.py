@@ -240,15 +240,6 @@ def test_only_the_newest_version_where_that_is_wished(library: Library, tmp_path
     assert newest["terms 2023.md"] == "terms 2024.md"
 
 
-def test_a_library_made_before_these_tables_opens_and_gets_them(library: Library, tmp_path: Path) -> None:
-    library.close()
-    with closing(Store(tmp_path / "lib", write=True)) as store:
-        store.connection.execute("DROP TABLE cells")
-        store.connection.execute("DROP TABLE saved_tables")
-    assert [len(row.cells) for row in library.extract(COLUMNS[:1]).rows] == [1, 1]
-    assert library.extract(COLUMNS[:1]).asked == 0
-
-
 @pytest.mark.parametrize("suffix", [".xlsx", ".csv", ".jsonl"])
 def test_a_table_is_written(library: Library, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"table{suffix}"

@@ -94,6 +94,7 @@ def test_tables_are_created_all_or_none_and_once(tmp_path: Path) -> None:
     ("version", "refusal"),
     [
         (99, r"has schema version 99.*local-rag that made it"),
+        (SCHEMA_VERSION, rf"has schema version {SCHEMA_VERSION}.*delete .*`local-rag index PATH`\.$"),
         (SCHEMA_VERSION - 1, rf"has schema version {SCHEMA_VERSION - 1}.*delete .*`local-rag index PATH`\.$"),
     ],
 )

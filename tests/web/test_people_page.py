@@ -255,17 +255,6 @@ def test_the_form_to_log_in_says_whom_to_ask(opened: TestClient) -> None:
     assert "Maria" not in opened.get("/login").text
 
 
-def test_people_of_an_earlier_version_stay(library: Path) -> None:
-    token = add_person(library, "Anna", "reader")
-    with closing(sqlite3.connect(library / PEOPLE_FILE)) as connection:
-        connection.executescript("DROP TABLE invitations; DROP TABLE contact; PRAGMA user_version = 1")
-    with served.client(library, token=HOST) as opened:
-        assert opened.get("/library", headers={"authorization": f"Bearer {token}"}).status_code == 200
-        assert "Anna" in opened.get("/people", headers=OWNER).text
-        assert opened.get("/join/nothing").status_code == 404
-        assert opened.post(add(opened, "Ben")).status_code == 200
-
-
 def test_readers_say_what_is_right_and_wrong(opened: TestClient, library: Path) -> None:
     reader = {"authorization": f"Bearer {add_person(library, 'Anna', 'reader', within=['open/**'])}"}
     asked = {"question": "When does the boat a leave?"}

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,6 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 from starlette.testclient import TestClient
 
-from local_rag.asking import AskOptions
 from local_rag.library import Library
 from local_rag.store.history import History
 from local_rag.store.history_file import HISTORY_FILE
@@ -146,14 +144,6 @@ def test_with_history_off_nothing_of_a_file_is_in_any_file(folder: Path) -> None
     assert not any(b"Quixotically" in path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-def test_a_history_of_before_gains_the_table(folder: Path) -> None:
-    History(folder).close()
-    with closing(sqlite3.connect(folder / HISTORY_FILE)) as file:
-        file.executescript("DROP TABLE question_lists; PRAGMA user_version = 2;")
-    with closing(History(folder)) as history:
-        assert history.question_lists() == []
-
-
 def test_without_a_script_the_form_leads_to_the_answers(client: TestClient) -> None:
     form = client.get("/questions").text
     assert 'enctype="multipart/form-data"' in form
@@ -248,13 +238,3 @@ def test_a_correction_is_of_the_person_whose_file_it_is_and_goes_with_what_is_er
     with Library(folder, parts=QUICK) as library:
         library.remove([path for path in library.contents().documents if path.endswith("boat.txt")], erase=True)
     assert b"At my time." not in (folder / HISTORY_FILE).read_bytes()
-
-
-def test_a_history_of_an_earlier_version_gets_corrections(folder: Path) -> None:
-    with closing(History(folder)) as history:
-        history.begin_list("a", ["b"], AskOptions())
-    with closing(sqlite3.connect(folder / HISTORY_FILE)) as connection:
-        connection.executescript("DROP TABLE corrections; PRAGMA user_version = 4")
-    with closing(History(folder)) as history:
-        (kept,) = history.question_lists()
-        assert history.corrections(kept.id) == {}

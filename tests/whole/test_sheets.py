@@ -115,15 +115,3 @@ def test_tables_change_and_go_with_their_documents(folder: Path, run: Run) -> No
     assert "pay" not in run("tables").stdout
     with closing(sqlite3.connect(folder / ".local-rag/library.sqlite3")) as store:
         assert store.execute("SELECT count(DISTINCT document_id) FROM relation_blocks").fetchone() == (1,)
-
-
-def test_a_library_from_before_there_were_tables_opens_and_has_them_after_index(folder: Path, run: Run) -> None:
-    with closing(sqlite3.connect(folder / ".local-rag/library.sqlite3")) as store:
-        store.executescript(
-            "DROP TABLE document_links; DROP TABLE relation_blocks; DROP TABLE relations;"
-            "UPDATE documents SET split_key = 'old';"
-        )
-    assert run("tables").stdout == ""
-    assert run("status").exit_code == 0
-    assert run("index").exit_code == 0
-    assert "orders" in run("tables").stdout
