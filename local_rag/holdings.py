@@ -29,8 +29,7 @@ from local_rag.catalogue.contents import (
 )
 from local_rag.catalogue.library_status import Status, collect_status, status_of_part
 from local_rag.catalogue.links import LinkedDocument, Links
-from local_rag.catalogue.overview import Overview, overview
-from local_rag.catalogue.question_drafts import draft_questions
+from local_rag.catalogue.overview import Overview, draft_questions, overview
 from local_rag.digests.brief import DEFAULT_LINES, Brief, require_lines, write_brief
 from local_rag.digests.differences import Difference, compare, require_comparable
 from local_rag.digests.named_documents import NamedDocuments, ReadFromDisk, reading_files

@@ -1,5 +1,11 @@
-"""Pack a bundle: gather its files, compute its size, write the parts, sign them, rehearse the installation."""
+"""Pack a bundle: gather its files, compute its size, write the parts, sign them, rehearse the installation.
 
+Its archive is one uncompressed tar in parts; the same members give the same bytes. `tarfile` does not write it: its
+headers differ between versions of Python, and it writes sizes and paths in records that `archive.py` would have to
+accept too.
+"""
+
+import hashlib
 import json
 import os
 import platform
@@ -9,7 +15,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -17,9 +24,7 @@ from typing import Any, Literal
 
 from local_rag.bundle import archive, plan, verify, wheels
 from local_rag.bundle.approval import documents_for_approval
-from local_rag.bundle.archive import BundleError
-from local_rag.bundle.elf import system_needs
-from local_rag.bundle.parts import read_source, write_parts
+from local_rag.bundle.archive import BLOCK, CHUNK, BundleError
 from local_rag.bundle.plan import Item, a_sentence, copy_for_bundle, item_of
 from local_rag.bundle.prefix import last_line, run
 from local_rag.files import extra_command, flush, folder_bytes
@@ -221,7 +226,7 @@ def make_manifest(contents: BundleContents) -> dict[str, Any]:
     """Return the manifest: the bundle's members, version and requirements."""
     packing = contents.packing
     paths = {name: item.source for name, item in contents.wheels.items() if isinstance(item.source, Path)}
-    needs = system_needs(paths)
+    needs = wheels.system_needs(paths)
     if packing.glibc and verify.numbers(needs.glibc) > verify.numbers(packing.glibc):
         text = f"{needs.glibc_needed_by} needs glibc {needs.glibc}, which is later than --glibc {packing.glibc}"
         raise BundleError("platform", f"{text}; leave out --glibc or use another wheel.")
@@ -374,3 +379,87 @@ def _ask(prefix: Path, library: tuple[str, str], environment: Mapping[str, str])
 
 def _run(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     return run([sys.executable, "-P", "-c", _SEALED, *command], env=environment)
+
+
+_RECORD = 20 * BLOCK  # the length of a tar is a multiple of it
+_LONGEST_NAME = 100
+_LARGEST_OCTAL = 8**11
+
+
+class PartWriter:
+    """Write bytes into files of a maximum size and hash each file."""
+
+    def __init__(self, folder: Path, name: str, part_bytes: int) -> None:
+        self._folder, self._name, self._part_bytes = folder, name, part_bytes
+        self.hashes: dict[str, str] = {}
+        self.bytes = 0
+        self._next()
+
+    def write(self, data: bytes) -> None:
+        """Write bytes into as many parts as necessary."""
+        while data:
+            if self._left == 0:
+                self.close()
+                self._next()
+            taken, data = data[: self._left], data[self._left :]
+            self._file.write(taken)
+            self._digest.update(taken)
+            self._left -= len(taken)
+            self.bytes += len(taken)
+
+    def close(self) -> None:
+        """Close the last part."""
+        self._file.close()
+        self.hashes[Path(self._file.name).name] = self._digest.hexdigest()
+
+    def _next(self) -> None:
+        self._file = (self._folder / f"{self._name}.tar.{len(self.hashes) + 1:03}").open("xb")
+        self._digest, self._left = hashlib.sha256(), self._part_bytes
+
+
+def write_parts(
+    members: Iterable[tuple[str, int, str, Callable[[], Iterator[bytes]]]], folder: Path, name: str, part_bytes: int
+) -> dict[str, str]:
+    """Write members (path, size, SHA-256, reader) as parts; return the parts' names and hashes.
+
+    Raise BundleError if a member changed after it was hashed.
+    """
+    with closing(PartWriter(folder, name, part_bytes)) as out:
+        for path, size, sha256, read in members:
+            out.write(tar_header(path, size))
+            digest, written = hashlib.sha256(), 0
+            for block in read():
+                digest.update(block)
+                written += len(block)
+                out.write(block)
+            if (written, digest.hexdigest()) != (size, sha256):
+                raise BundleError("integrity", f"{path} changed while it was packed; run the command again.")
+            out.write(bytes(-size % BLOCK))
+        out.write(bytes(2 * BLOCK))
+        out.write(bytes(-out.bytes % _RECORD))
+    return out.hashes
+
+
+def read_source(source: Path | bytes) -> Iterator[bytes]:
+    """Yield the content of a file, or the given bytes."""
+    if isinstance(source, bytes):
+        yield source
+        return
+    with source.open("rb") as file:
+        yield from iter(lambda: file.read(CHUNK), b"")
+
+
+def tar_header(path: str, size: int, kind: bytes = b"0") -> bytes:
+    """Return a regular file's header without owner and date, after an extended header if the path is long."""
+    name = path.encode("ascii")
+    before = b""
+    if len(name) > _LONGEST_NAME:
+        record = b" path=" + name + b"\n"
+        length = len(record) + len(str(len(record) + 3))
+        record = str(length).encode() + record
+        before = tar_header("path", len(record), b"x") + record + bytes(-len(record) % BLOCK)
+        name = name[-_LONGEST_NAME:].lstrip(b"/")
+    digits = b"%011o\0" % size if size < _LARGEST_OCTAL else b"\x80" + size.to_bytes(11, "big")
+    begin = [name.ljust(100, b"\0"), b"0000644\0", b"0000000\0" * 2, digits, b"%011o\0" % 0, b" " * 8]
+    header = b"".join([*begin, kind, bytes(100), b"ustar\0", b"00", bytes(64), b"0000000\0" * 2, bytes(167)])
+    return before + header[:148] + b"%06o\0 " % sum(header) + header[156:]

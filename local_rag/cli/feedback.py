@@ -10,8 +10,7 @@ from local_rag.asking import Mark
 from local_rag.cli.options import Command, json_option, library_options, open_library, writable
 from local_rag.display import counted, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError
-from local_rag.feedback.gaps import gap_as_dict
-from local_rag.feedback.gaps_output import gaps_as_csv, gaps_as_lines, gaps_as_markdown
+from local_rag.feedback.gaps import gap_as_dict, gaps_as_csv, gaps_as_lines, gaps_as_markdown
 from local_rag.files import write_whole
 from local_rag.serving.answer_markdown import escaped
 

@@ -20,10 +20,9 @@ from starlette.types import Receive, Scope, Send
 
 from local_rag.asking import HOST
 from local_rag.errors import LocalRagError
-from local_rag.mcp.progress import Progress
 from local_rag.mcp.shapes import RULES, SHAPES, Arguments, listed_tools, write_instructions
 from local_rag.mcp.token_budget import as_text
-from local_rag.mcp.tools import HANDLERS
+from local_rag.mcp.tools import HANDLERS, Progress
 from local_rag.serving.http import caller_of, person_of
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import Service

@@ -1,13 +1,15 @@
-"""The tools; none of them writes to the library."""
+"""The tools, none of which writes to the library, and what a host is told while it waits for one."""
 
 import asyncio
 import base64
 import re
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
@@ -23,15 +25,61 @@ from local_rag.extraction.extraction import Row, Table
 from local_rag.extraction.saved_tables import SavedTable
 from local_rag.feedback.gaps import closest_of
 from local_rag.mcp import shapes
-from local_rag.mcp.progress import Tell, followed
+from local_rag.mcp.shapes import shortened
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_list, fit_page, fit_passages, fit_text
-from local_rag.records import Passage
+from local_rag.records import Passage, Written
 from local_rag.retrieval.searcher import Trace
 from local_rag.serving.answer_markdown import answer_as_markdown
-from local_rag.serving.job import Job
-from local_rag.serving.requests import AskRequest, Caller, SearchRequest
+from local_rag.serving.job import Failure, Job, PassagesFound, Ping, QueuePosition, Result
+from local_rag.serving.requests import AskRequest, Caller, SearchRequest, ServedAnswer
 from local_rag.serving.service import Service
 from local_rag.view import View
+
+T = TypeVar("T")
+Tell = Callable[[str], Awaitable[None]]
+_PING_SECONDS = 10.0  # hosts give up on what says nothing
+_WRITTEN_SECONDS = 0.25  # between two messages of the text as it is written
+_LONGEST_MESSAGE = 2000  # characters of a message
+
+
+class Progress:
+    """Tell messages, whose number is what progresses; how many will follow is not known."""
+
+    def __init__(self, report: Callable[[float, float | None, str | None], Awaitable[None]]) -> None:
+        self._report, self._told = report, 0
+
+    async def __call__(self, message: str) -> None:
+        """Tell a message."""
+        self._told += 1
+        await self._report(self._told, None, shortened(message, _LONGEST_MESSAGE))
+
+
+async def followed(job: Job[T], tell: Tell) -> T:
+    """Return the result of a job, or raise its error; tell what stands before it, and an answer as it is written."""
+    text, told = "", 0.0
+    async with aclosing(job.events(_PING_SECONDS)) as events:
+        async for event in events:
+            match event:
+                case QueuePosition(ahead, seconds) if ahead:
+                    await tell(f"{ahead} before you" + (f", about {max(1, round(seconds))} s" if seconds else ""))
+                case PassagesFound(passages):
+                    await tell(f"Reading {len(passages)} passage{'s' if len(passages) != 1 else ''}")
+                case Written(more, replaces):
+                    text = more if replaces else text + more
+                    if replaces or time.monotonic() - told >= _WRITTEN_SECONDS:
+                        told = time.monotonic()
+                        await tell(printable(text))
+                case Ping():
+                    await tell("Still at work")
+                case Result(value):
+                    if isinstance(value, ServedAnswer):
+                        for remark in remarks(value.answer, str, value.changed):
+                            await tell(one_line(remark))
+                    return value
+                case Failure(error):
+                    raise error
+    raise AssertionError("a job ends with a result or a failure")
+
 
 _PAGE = 25  # documents
 _MOST_STALE, _MOST_FOLDERS, _LONGEST = 10, 20, 300

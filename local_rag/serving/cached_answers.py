@@ -1,23 +1,77 @@
-"""Answer a question with an open library: from the cache if it holds the answer, and within a conversation or not."""
+"""Answer a question with an open library: from the cache if it holds the answer, and within a conversation or not.
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+Conversations last as long as the server where none may be kept.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from typing import TypeAlias
 
 from local_rag.answering.code_key import answer_recipe
-from local_rag.asking import AskOptions, Turn
+from local_rag.asking import AskOptions, KeptOfQuestions, Turn
 from local_rag.conversation import FORGOTTEN, Conversation
 from local_rag.errors import LibraryError, MissingError
 from local_rag.index.protocol import content_key
 from local_rag.keys import key_of
+from local_rag.library import Library
 from local_rag.models.choice import calibration_of, chosen, find
 from local_rag.records import Answer, Passage, Written
 from local_rag.serialization import to_line
 from local_rag.serving.job import Job, PassagesFound
-from local_rag.serving.open_history import OpenHistory
 from local_rag.serving.requests import AskRequest, ServedAnswer
 from local_rag.store.connect import remembered_settings
 from local_rag.store.history import History
 from local_rag.view import View
+
+OpenHistory: TypeAlias = AbstractContextManager[History]
+
+
+class Conversations:
+    """Open the history of a library, or one in memory that lasts as long as this object."""
+
+    def __init__(self, library: Callable[[], Library]) -> None:
+        self._library = library
+        self._in_memory = History(library().folder, kept=False)
+        self._stamp = ""  # of the index whose documents the history in memory may quote
+
+    @contextmanager
+    def __call__(self, person: str = "") -> Iterator[History]:
+        """Yield the history as the person with this id may see it."""
+        library, kept = self._library(), None
+        if library.settings.retention.conversations:
+            with suppress(LibraryError):  # a damaged history must not keep the library from answering
+                kept = History(library.folder)
+        if kept and kept.kept:
+            with closing(kept):
+                yield kept.of(person)
+            return
+        if kept:
+            kept.close()
+        stamp = library.live_stamp()
+        if stamp != self._stamp:
+            self._forget_what_is_gone(library, stamp)
+        yield self._in_memory.of(person)
+        if stamp != (now := library.live_stamp()):
+            self._forget_what_is_gone(library, now)
+
+    def _forget_what_is_gone(self, library: Library, stamp: str) -> None:
+        """Forget what quotes documents that were removed, perhaps by another process, since the last question."""
+        library.forget_missing(self._in_memory)
+        self._stamp = stamp
+
+    def in_file(self) -> KeptOfQuestions:
+        """Return what the history file holds, also if nothing is written to it any more."""
+        with suppress(LibraryError):
+            return self._library().kept_of_questions()
+        return KeptOfQuestions()
+
+    def forget(self, person: str = "") -> None:
+        """Delete the conversations of a person, or of all with all that is kept, in memory and in the file."""
+        if person:
+            self._in_memory.of(person).forget_person()
+        else:
+            self._in_memory.forget_all()
+        self._library().forget_questions(person)
 
 
 def answer(

@@ -22,10 +22,9 @@ from local_rag.library import Library
 from local_rag.records import Answer, Correction, Found, Passage
 from local_rag.retrieval.searcher import Trace
 from local_rag.serialization import from_plain
-from local_rag.serving.cached_answers import answer
+from local_rag.serving.cached_answers import Conversations, answer
 from local_rag.serving.job import Job
 from local_rag.serving.metrics import Metrics
-from local_rag.serving.open_history import Conversations
 from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, SearchRequest, ServedAnswer
 from local_rag.serving.threads import Threads
 from local_rag.serving.worker import LibraryWorker

@@ -27,7 +27,6 @@ from local_rag.web.changes.additions import AllowedFolders, clear_uploads
 from local_rag.web.changes.document_changes import COMMAND, DocumentChanges
 from local_rag.web.gate.access import Access
 from local_rag.web.gate.guard import Guard, Limits, Scope
-from local_rag.web.page_drawings import PageDrawings
 from local_rag.web.pages import (
     ask_page,
     changes_page,
@@ -45,6 +44,7 @@ from local_rag.web.pages import (
     sources_page,
     start_page,
 )
+from local_rag.web.pages.document_page import PageDrawings
 from local_rag.web.pages.operations_page import Check, Checkup, check_as_served
 from local_rag.web.site import Named, PageRequest, Site, page_route
 

@@ -22,9 +22,9 @@ from local_rag.display import Name, display_path, duration, one_line
 from local_rag.errors import ForbiddenError
 from local_rag.offline import can_filter, left_open, open_ways
 from local_rag.serving.background_runs import QuestionLists, TableRuns
+from local_rag.serving.cached_answers import OpenHistory
 from local_rag.serving.http import caller_of, cookie_in, json_response, person_of, unless_gone
 from local_rag.serving.job import Job
-from local_rag.serving.open_history import OpenHistory
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import Service
 from local_rag.view import View

@@ -15,10 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.bundle import approval, archive, create, elf, plan, wheels
+from local_rag.bundle import approval, archive, create, plan, wheels
 from local_rag.bundle.archive import BundleError
-from local_rag.bundle.create import BundleContents, Packing
-from local_rag.bundle.parts import read_source, write_parts
+from local_rag.bundle.create import BundleContents, Packing, read_source, write_parts
 from local_rag.bundle.plan import a_sentence, copy_for_bundle, item_of
 from local_rag.models.models_folder import default_models_directory
 from local_rag.models.registry import load_registry
@@ -233,32 +232,32 @@ def wheel_with(path: Path, **files: bytes) -> Path:
 def test_the_highest_glibc_is_read_out_of_compiled_files(tmp_path: Path) -> None:
     old = wheel_with(tmp_path / "old.whl", a__so=shared_object("GLIBC_2.2.5", "GLIBC_2.17", "GLIBCXX_3.4.29"))
     new = wheel_with(tmp_path / "new.whl", b__so=shared_object("GLIBC_2.9", "GLIBC_2.34"), c__py=b"GLIBC_2.99")
-    assert elf.system_needs({"old": old}) == elf.SystemNeeds("2.17", "a.so of old")
-    assert elf.system_needs({"old": old, "new": new}) == elf.SystemNeeds("2.34", "b.so of new")
-    assert elf.system_needs({}) == elf.SystemNeeds()
+    assert wheels.system_needs({"old": old}) == wheels.SystemNeeds("2.17", "a.so of old")
+    assert wheels.system_needs({"old": old, "new": new}) == wheels.SystemNeeds("2.34", "b.so of new")
+    assert wheels.system_needs({}) == wheels.SystemNeeds()
     relr = wheel_with(tmp_path / "relr.whl", a__so=shared_object("GLIBC_2.2.5", "GLIBC_ABI_DT_RELR"))
-    assert elf.system_needs({"relr": relr}).glibc == "2.36"
+    assert wheels.system_needs({"relr": relr}).glibc == "2.36"
     # The interpreter that runs this needs something, and what it needs is there.
     with pytest.raises(BundleError):
-        elf.needed_versions(shared_object("GLIBC_2.17")[:-60])
+        wheels.needed_versions(shared_object("GLIBC_2.17")[:-60])
 
 
 def test_versions_of_a_compilers_library_are_read_unless_a_wheel_contains_it(tmp_path: Path) -> None:
     code = shared_object("GLIBCXX_3.4.9", "GLIBCXX_3.4.29", "CXXABI_1.3.13", library="libstdc++.so.6")
     first = wheel_with(tmp_path / "first.whl", a__so=code, b__so=shared_object("FOO_1.0", library="libfoo.so.1"))
     wanted = ("libstdc++.so.6 CXXABI_1.3.13", "libstdc++.so.6 GLIBCXX_3.4.29")
-    assert elf.system_needs({"first": first}).library_versions == wanted
+    assert wheels.system_needs({"first": first}).library_versions == wanted
     second = tmp_path / "second.whl"
     with zipfile.ZipFile(second, "w") as wheel:
         wheel.writestr("x.libs/libstdc++.so.6", b"")
-    assert elf.system_needs({"first": first, "second": second}).library_versions == ()
+    assert wheels.system_needs({"first": first, "second": second}).library_versions == ()
 
 
 @given(st.binary(max_size=300))
 def test_other_and_damaged_files_do_not_crash_the_elf_reader(data: bytes) -> None:
     for one in (data, b"\x7fELF\x02\x01" + data):
         try:
-            elf.needed_versions(one)
+            wheels.needed_versions(one)
         except BundleError as error:
             assert error.kind == "platform"  # noqa: PT017
 

@@ -17,8 +17,7 @@ import pytest
 
 from local_rag.cluster.workers.machine_worker import facts_of, file_hash, share_of
 from local_rag.cluster.workers.ray_connection import connected
-from local_rag.cluster.workers.ray_pool import differences
-from local_rag.cluster.workers.ray_workers import RayWorkers, as_read_here, pack_contexts, pack_files
+from local_rag.cluster.workers.ray_workers import RayWorkers, as_read_here, differences, pack_contexts, pack_files
 from local_rag.errors import ClusterError
 from local_rag.files import SCRAPE_STATE, UNKNOWN_STAMP, FileStamp, file_sha256
 from local_rag.indexing.situating_prompts import ContextJob, Window

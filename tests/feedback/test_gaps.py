@@ -15,8 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.asking import AskedQuestion, ReadPlace
-from local_rag.feedback.gaps import find_gaps
-from local_rag.feedback.gaps_output import gaps_as_csv, gaps_as_markdown
+from local_rag.feedback.gaps import find_gaps, gaps_as_csv, gaps_as_markdown
 from local_rag.mcp.server import http_interface
 from local_rag.serving.answer_markdown import escaped
 from local_rag.store.people_file import add_person

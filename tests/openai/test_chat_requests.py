@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from local_rag.openai.chat_requests import reply_to_client_task
+from local_rag.openai.endpoint import reply_to_client_task
 from tests.openai.conftest import INTERFACES
 from tests.support import served
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.asking import HOST
-from local_rag.catalogue.question_drafts import draft_question
+from local_rag.catalogue.overview import draft_question
 from local_rag.library import Library
 from local_rag.serving.service import Service
 from local_rag.serving.suggested_questions import SuggestedQuestions

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.bundle import archive, plan, verify
-from local_rag.bundle.create import PYTHON, BundleContents, Packing, write_bundle
-from local_rag.bundle.parts import read_source, write_parts
+from local_rag.bundle.create import PYTHON, BundleContents, Packing, read_source, write_bundle, write_parts
 from local_rag.bundle.plan import Item, item_of
 
 PART = 64 * 1024

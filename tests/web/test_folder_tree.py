@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from local_rag.catalogue.browsing import Branch, Leaf, folder_tree
 from local_rag.catalogue.contents import Contents
-from local_rag.catalogue.folder_tree import Branch, Leaf, folder_tree
 
 ROOTS = (Path("/docs"), Path("/docs/open"), Path("/alone.md"))
 PATHS = {"/docs/a.md": 1, "/docs/open/b.md": 2, "/docs/open/staff/c.md": 3, "/docs/open/staff/d.md": 4, "/alone.md": 5}

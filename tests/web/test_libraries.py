@@ -16,8 +16,7 @@ from local_rag.serving.served_models import SharedModels
 from local_rag.store.people_file import add_person
 from local_rag.web.app import make_app
 from local_rag.web.gate.access import Access
-from local_rag.web.libraries import Libraries, root_of
-from local_rag.web.listening import names_of
+from local_rag.web.listening import Libraries, names_of, root_of
 from tests.support import served
 from tests.support.served import ADDRESS, PORT
 

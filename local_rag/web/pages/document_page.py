@@ -1,7 +1,13 @@
 """The pages of a document: its text with one passage marked, its pages as images, and its file."""
 
 import asyncio
+import struct
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as LateError
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -9,16 +15,81 @@ from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from local_rag.errors import LibraryError, MissingError, QuestionError, ReadError
+from local_rag.errors import BusyError, LibraryError, MissingError, QuestionError, ReadError
 from local_rag.files import open_in_place
 from local_rag.reading.mailbox import mailbox_of
+from local_rag.reading.page_image import draw_page
 from local_rag.reading.read import read_bytes
 from local_rag.view import View
 from local_rag.web.forms import parse_number
-from local_rag.web.page_drawings import PageDrawings
 from local_rag.web.site import PageRequest
 from local_rag.web.views.answer_view import STATES
 from local_rag.web.views.document_view import path_key, view_document
+
+_AT_ONCE, _MOST_KEPT, _MOST_WAITING = 2, 24, 50
+_SIZE = struct.Struct(">II")
+_SIZE_AT = 16  # bytes before the width and height in a PNG
+_USUAL = (1191, 1684)  # A4, as it is drawn
+_PATIENCE = 0.8  # seconds that a page waits for the size of its image
+_Key = tuple[object, ...]
+
+
+class PageDrawings:
+    """Draw pages in threads of its own; who asks for one that is being drawn gets the same drawing."""
+
+    def __init__(self) -> None:
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="page drawings")
+        self._lock = threading.Lock()
+        self._drawn: OrderedDict[_Key, Future[bytes]] = OrderedDict()
+        self._sizes: OrderedDict[str, tuple[int, int]] = OrderedDict()  # of the last page drawn of a file
+
+    def draw(self, path: Path, page: int, passage: str = "") -> Future[bytes]:
+        """Begin to draw a page with a passage marked, unless it is drawn; raise BusyError where too many wait."""
+        key = (*_stamp(path), page, passage)
+        with self._lock:
+            drawing = self._drawn.get(key)
+            if drawing is None or (drawing.done() and drawing.exception()):
+                if sum(not one.done() for one in self._drawn.values()) >= _MOST_WAITING:
+                    raise BusyError("Too many pages are being drawn; try again in a minute.")
+                drawing = self._drawn[key] = self._threads.submit(self._draw, path, page, passage)
+            self._drawn.move_to_end(key)
+            done = [one for one, kept in self._drawn.items() if kept.done()]
+            for old in done[: max(0, len(done) - _MOST_KEPT)]:
+                del self._drawn[old]
+            return drawing
+
+    def size(self, path: Path, page: int, passage: str = "") -> tuple[int, int]:
+        """Begin to draw a page; return its width and height, if it takes long those of another page, or of A4."""
+        with suppress(LateError, ReadError, BusyError):
+            return _image_size(self.draw(path, page, passage).result(_PATIENCE))
+        with self._lock:
+            return self._sizes.get(str(path), _USUAL)
+
+    def close(self) -> None:
+        """Begin no other drawing."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _draw(self, path: Path, page: int, passage: str) -> bytes:
+        image = draw_page(path, page, passage)
+        with self._lock:
+            self._sizes[str(path)] = _image_size(image)
+            if len(self._sizes) > _MOST_KEPT:
+                self._sizes.popitem(last=False)
+        return image
+
+
+def _image_size(image: bytes) -> tuple[int, int]:
+    width, height = _SIZE.unpack_from(image, _SIZE_AT)
+    return width, height
+
+
+def _stamp(path: Path) -> _Key:
+    """Return what changes with a file."""
+    with suppress(OSError):
+        status = path.stat()
+        return str(path), status.st_ino, status.st_size, status.st_mtime_ns
+    return (str(path),)
+
 
 _BLOCK = 256 * 1024
 _MOVED = "The file was moved or deleted after indexing; its text is in the library."

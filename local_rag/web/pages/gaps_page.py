@@ -5,8 +5,7 @@ from starlette.routing import Route
 
 from local_rag.asking import Mark, require_question
 from local_rag.errors import QuestionError
-from local_rag.feedback.gaps import Gap, closest_of, gap_as_dict
-from local_rag.feedback.gaps_output import gaps_as_csv, gaps_as_markdown
+from local_rag.feedback.gaps import Gap, closest_of, gap_as_dict, gaps_as_csv, gaps_as_markdown
 from local_rag.serving.answer_markdown import escaped
 from local_rag.serving.http import json_response
 from local_rag.web.forms import local_address, parse_number, text_field

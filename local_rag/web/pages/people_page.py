@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from local_rag.asking import PERSON_ROLES, Filters, Person, PersonRole
-from local_rag.catalogue.folder_tree import Branch, Leaf, all_in, folder_tree
+from local_rag.catalogue.browsing import Branch, Leaf, all_in, folder_tree
 from local_rag.display import names_below
 from local_rag.errors import ForbiddenError, LibraryError, MissingError, QuestionError
 from local_rag.retrieval.filters import outermost

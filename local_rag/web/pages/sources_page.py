@@ -8,11 +8,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from local_rag.asking import Filters
-from local_rag.catalogue.folder_tree import Branch, Leaf, all_in, folder_tree
+from local_rag.catalogue.browsing import Branch, Leaf, all_in, folder_tree
 from local_rag.catalogue.overview import Overview
 from local_rag.web.forms import BETWEEN, as_fields, as_pairs, filters_of, query_fields, text_field
 from local_rag.web.site import PageRequest
-from local_rag.web.views.scope_view import say_dates, say_scope
+from local_rag.web.views.thread_view import say_dates, say_scope
 
 _MOST_OF_ONE = 100  # documents of a folder that are listed
 _MONTH, _YEAR = timedelta(days=30), timedelta(days=365)

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from local_rag.asking import EVERYTHING, Filters, KeptTurn
-from local_rag.display import Name
+from local_rag.display import Name, one_line
 from local_rag.serving.requests import AskRequest, ServedAnswer
 from local_rag.view import View
 from local_rag.web.forms import as_pairs
 from local_rag.web.views.answer_view import AnswerView, Card, cards, view_answer
-from local_rag.web.views.scope_view import say_scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +91,29 @@ def view_thread(turns: Sequence[KeptTurn], library: View, name: Name, conversati
     """Return a conversation without its first `start` turns."""
     shown = [view_kept(kept, number, name, library) for number, kept in enumerate(turns, start=1) if number > start]
     return Thread(conversation, shown, turns[-1].filters if turns else EVERYTHING)
+
+
+_MOST_NAMED = 3
+_LONGEST = 120  # characters of a name
+
+
+def say_scope(filters: Filters) -> str:
+    """Return in a few words which documents pass the filters; empty if all do."""
+    parts = [_names(filters.within)] if filters.within else []
+    parts += [_names([one.removeprefix(".").upper() for one in filters.types])] if filters.types else []
+    parts += [say_dates(filters.since, filters.before)] if filters.since or filters.before else []
+    parts += [f"tagged {_names(filters.tags)}"] if filters.tags else []
+    parts += [f"versions valid on {filters.as_of}"] if filters.as_of else []
+    return "; ".join(parts)
+
+
+def say_dates(since: date | None, before: date | None) -> str:
+    """Return a span of days in words: a year as its number."""
+    if since and before and (since.month, since.day, before) == (1, 1, date(min(since.year + 1, 9999), 1, 1)):
+        return str(since.year)
+    return " ".join([f"since {since}"] * bool(since) + [f"before {before}"] * bool(before))
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(one_line(name)[:_LONGEST] for name in names[:_MOST_NAMED])
+    return f"{shown} and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else shown
