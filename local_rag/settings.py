@@ -45,11 +45,6 @@ class Retention:
     audit: bool
 
 
-def _context_mode(value: Any) -> Any:
-    """Read the modes of earlier versions, which `auto` has replaced."""
-    return "auto" if value in ("llm", "terms") else value
-
-
 def _names(value: Any) -> Any:
     """Split names that are separated by commas, as they stand in an environment variable."""
     return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
@@ -140,11 +135,11 @@ class Settings(BaseSettings):
         description="the layers of each GGUF model that run on a GPU, if llama.cpp was built for one with "
         "`scripts/setup.sh --gpu`; -1: all, 0: none",
     )
-    context: Annotated[ContextMode, BeforeValidator(_context_mode)] = Field(
+    context: ContextMode = Field(
         default="auto",
         description="the context of a chunk. `auto`: a sentence that the context model writes for each, and what "
-        "distinguishes its document from similar ones if it can be confused with another (so are the former values "
-        "`llm` and `terms` read); `headings`: only title and headings; `none`: nothing",
+        "distinguishes its document from similar ones if it can be confused with another; `headings`: only title and "
+        "headings; `none`: nothing",
     )
     context_minutes: float = Field(
         default=3.0,
@@ -229,7 +224,7 @@ class SettingFields(TypedDict, total=False):
     embed_model: str | None
     rerank_model: str | None
     gpu_layers: int | None
-    context: str | None  # a ContextMode, or one of its former names
+    context: ContextMode | None
     context_minutes: float | None
     chunker: Chunker | None
     chunk_tokens: int | None
@@ -333,19 +328,12 @@ def _refuse_carried(folder: Path, setting: str, value: str) -> None:
 
 
 def _refuse_unknown(path: Path) -> None:
-    """Raise LibraryError if a settings file contains an unknown setting, or if one has its former name."""
-    if os.environ.get("LOCAL_RAG_SEARCH_ENGINE"):
-        raise LibraryError("The variable LOCAL_RAG_SEARCH_ENGINE is now LOCAL_RAG_SEARCH_ENGINE_ADDRESS; rename it.")
+    """Raise LibraryError if a settings file contains an unknown setting."""
     given = tomllib.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     for table, fields in _TABLES.items():
-        for name, value in given.items():
-            if name.startswith(f"{table}_") or (name == table and not isinstance(value, dict)):
-                field = name[len(table) + 1 :] or "address"
-                raise LibraryError(f"{path} contains the setting {name!r}, which is now {table}.{field}; rename it.")
-        inside = given.get(table, {})
-        _require_known(
-            path, [f"{table}.{name}" for name in inside], [f"{table}.{name}" for name in fields.model_fields]
-        )
+        if isinstance(inside := given.get(table), dict):
+            known = [f"{table}.{name}" for name in fields.model_fields]
+            _require_known(path, [f"{table}.{name}" for name in inside], known)
     _require_known(path, given, Settings.model_fields)
 
 

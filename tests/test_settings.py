@@ -53,28 +53,6 @@ def test_a_table_is_read_from_the_file_and_the_environment(tmp_path: Path, monke
         resolve_settings(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("line", "new"),
-    [
-        ('cluster_address = "10.0.0.5:6379"', r"cluster\.address"),
-        ('search_engine = "qdrant:http://127.0.0.1:1/x"', r"search_engine\.address"),
-        ("search_engine_shards = 3", r"search_engine\.shards"),
-    ],
-)
-def test_the_former_name_of_a_setting_is_refused_with_the_new_one(tmp_path: Path, line: str, new: str) -> None:
-    (tmp_path / "settings.toml").write_text(f"{line}\n")
-    with pytest.raises(
-        LibraryError, match=f"contains the setting '{line.split(maxsplit=1)[0]}', which is now {new}; rename it"
-    ):
-        resolve_settings(tmp_path)
-
-
-def test_the_former_variable_of_the_engine_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCAL_RAG_SEARCH_ENGINE", "qdrant:http://127.0.0.1:1/x")
-    with pytest.raises(LibraryError, match="is now LOCAL_RAG_SEARCH_ENGINE_ADDRESS"):
-        resolve_settings(tmp_path)
-
-
 def test_an_unknown_name_in_a_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text('[cluster]\nadress = "10.0.0.5:6379"\n')
     with pytest.raises(LibraryError, match=r"unknown setting 'cluster\.adress'; did you mean 'cluster\.address'\?"):
@@ -108,17 +86,6 @@ def test_the_layers_on_a_gpu_reach_the_engine(folder: Path) -> None:
     assert options == [-1, 3]
     with pytest.raises(LibraryError, match="The setting gpu_layers cannot be -2"):
         resolve_settings(folder, gpu_layers=-2)
-
-
-@pytest.mark.parametrize("former", ["llm", "terms"])
-def test_former_modes_of_contexts_are_read_as_auto(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, former: str
-) -> None:
-    assert resolve_settings(tmp_path, {"context": former}).context == "auto"
-    (tmp_path / "settings.toml").write_text(f'context = "{former}"')
-    assert resolve_settings(tmp_path).context == "auto"
-    monkeypatch.setenv("LOCAL_RAG_CONTEXT", former)
-    assert resolve_settings(tmp_path).context == "auto"
 
 
 @pytest.mark.parametrize("name", ["./model.gguf", "models/one", "{folder}/model.gguf", "starter+{folder}/a.gguf"])

@@ -83,8 +83,7 @@ class Distinction:
     @classmethod
     def from_json(cls, text: str) -> "Distinction":
         """Read what the store keeps; an empty text stands for a document that was not compared."""
-        # An earlier version of local-rag also kept the names of similar documents.
-        terms, opening, needed, *_ = json.loads(text) if text else ((), "", ())
+        terms, opening, needed = json.loads(text) if text else ((), "", ())
         return cls(tuple(terms), opening, dict(needed))
 
 

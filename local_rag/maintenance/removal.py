@@ -21,11 +21,10 @@ from local_rag.files import LOCAL_DISK, Disk, as_listed, folder_bytes, plain_pat
 from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Contents, Index, Indexes, content_key
 from local_rag.indexing.added_texts import delete_texts
-from local_rag.indexing.distinction import Distinction
 from local_rag.indexing.embedding import index_rows
 from local_rag.indexing.indexer import content_of
 from local_rag.store.cell_rows import drop_unused_cells, forget_tables
-from local_rag.store.context_rows import drop_unused_distinctions, put_distinction, stored_distinction
+from local_rag.store.context_rows import drop_unused_distinctions
 from local_rag.store.counts import count_rows, is_unfinished
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.erasing import (
@@ -155,7 +154,6 @@ def finish_erasing(store: Store, indexes: Indexes) -> None:
     drop(store, {"contexts": list(orphaned_contexts(store)), "vectors": list(orphaned_vectors(store))}, wanted=False)
     drop_unused_distinctions(store)
     drop_unused_cells(store)
-    _forget_names(store)
     prune_ocr_pages(store.folder, store.content_hashes())
     names = _names_of(store, work.paths | former_paths(store, work.paths))
     with kept_history(store.folder) as history:
@@ -186,15 +184,6 @@ def _names_of(store: Store, paths: frozenset[str]) -> Callable[[str], bool]:
         return any(erased.names(one.rstrip("/")) or not names.isdisjoint(one.split("/")) for one in forms)
 
     return name
-
-
-def _forget_names(store: Store) -> None:
-    """Forget the names of other documents, which an earlier version kept with what sets a document apart."""
-    with store.transaction():
-        for document in store.documents():
-            kept = stored_distinction(store, document.id)
-            if kept and kept != (now := Distinction.from_json(kept).as_json()):
-                put_distinction(store, document.id, now)
 
 
 def require_finished(store: Store, indexes: Indexes) -> None:

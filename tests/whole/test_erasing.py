@@ -1,7 +1,6 @@
 """What is removed, erased or forgotten is in no file of the library: the bytes of all files are read."""
 
 import itertools
-import json
 import shutil
 import sqlite3
 import subprocess
@@ -17,10 +16,8 @@ from local_rag.asking import AskOptions, Filters
 from local_rag.errors import LibraryError
 from local_rag.extraction.columns import parse_columns
 from local_rag.extraction.saved_tables import SavedTables
-from local_rag.indexing.distinction import Distinction
 from local_rag.library import Library
 from local_rag.records import Answer, Citation, Passage
-from local_rag.store.context_rows import put_distinction, stored_distinction
 from local_rag.store.database import Store
 from local_rag.store.erasing import erasing
 from local_rag.store.history import History
@@ -116,19 +113,6 @@ def test_erase_leaves_neither_text_nor_name_in_any_file(documents: Path, folder:
     with opened(folder) as library:
         assert library.search("boat", top=3)
         assert not any("Quartz" in passage.text for passage in library.search("quartzword glow", top=50))
-
-
-def test_erase_leaves_no_name_in_what_sets_other_documents_apart(documents: Path, folder: Path, secret: Path) -> None:
-    with opened(folder) as library:
-        with library.writing() as (store, _):
-            titles = {one.path: one.title for one in store.documents()}
-            other = next(one for one in store.documents() if one.path != str(secret))
-            earlier = [["twelve"], "", [], [titles[str(secret)], secret.stem]]
-            put_distinction(store, other.id, json.dumps(earlier))
-        library.remove([secret], erase=True)
-        with library.reading() as store:
-            assert Distinction.from_json(stored_distinction(store, other.id)) == Distinction(("twelve",))
-        assert held(folder, titles[str(secret)]) == []
 
 
 @pytest.mark.parametrize("how", ["removed", "deleted"])
