@@ -16,6 +16,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from local_rag.errors import LocalRagError
+
 DEFAULT_FOLDER = Path(".local-rag")  # of a library, in the current folder
 _PARENT = Path(__file__).parents[1]  # the checkout, or where packages are installed
 AUDIT_FILE = "audit.jsonl"  # who asked what, in the library's folder
@@ -124,6 +126,15 @@ def as_listed(path: Path, disk: Disk = LOCAL_DISK) -> Path:
                 listed = next((one for one in alike if os.path.samestat(there, disk.status(str(found / one)))), name)
         found /= listed
     return found
+
+
+@contextlib.contextmanager
+def writable(shown: Path | str) -> Iterator[None]:
+    """Turn what keeps a file from being written into a sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise LocalRagError(f"{shown} cannot be written ({error.strerror}); name another file.") from None
 
 
 @contextlib.contextmanager
@@ -284,6 +295,17 @@ def constraints() -> Path | None:
     return next((path for folder in (package.parent, package) if (path := folder / "constraints.txt").is_file()), None)
 
 
+def package_key(name: str) -> str:
+    """Return a package's name as an index knows it."""
+    return re.sub(r"[-_.]+", "-", name.strip()).lower()
+
+
+def pinned_versions() -> dict[str, str]:
+    """Return the pinned versions of packages; none if the list of them is missing."""
+    lines = path.read_text(encoding="utf-8").splitlines() if (path := constraints()) else []
+    return {package_key(name): pin.strip() for name, found, pin in (line.partition("==") for line in lines) if found}
+
+
 def in_checkout() -> bool:
     """Return whether the running program is that of a checkout, and not an installed package."""
     return (_PARENT / "pyproject.toml").is_file()
@@ -305,6 +327,11 @@ def extra_command(name: str) -> str:
     what = ["--editable", f"{_PARENT}[{name}]"] if in_checkout() else [f"local-rag[{name}]"]
     pinned = ["--constraint", str(constraints())] if constraints() else []
     return shlex.join([sys.executable, "-m", "pip", "install", *pinned, *what])
+
+
+def needs_package(what: str, package: str | None, extra: str) -> str:
+    """Say that something needs a package that is not installed, and how to install the extra with it."""
+    return f"{what} needs {package}, which is not installed; run `{extra_command(extra)}`."
 
 
 def licence_file() -> Path:

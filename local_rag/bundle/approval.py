@@ -19,8 +19,8 @@ from typing import Any
 
 from local_rag.bundle.archive import BundleError
 from local_rag.bundle.plan import Item, item_of
-from local_rag.bundle.wheels import commit, normal
-from local_rag.files import extra_command, licence_file
+from local_rag.bundle.wheels import commit
+from local_rag.files import extra_command, licence_file, package_key
 from local_rag.models.models_folder import default_models_directory
 from local_rag.models.registry import ModelEntry
 
@@ -107,7 +107,8 @@ def write_sbom(
             for file, sha256 in native
         ]
         packages[name] = library
-        wanted[name] = [normal(re.split(r"[^A-Za-z0-9._-]", one)[0]) for one in metadata.get_all("Requires-Dist", [])]
+        lines = metadata.get_all("Requires-Dist", [])
+        wanted[name] = [package_key(re.split(r"[^A-Za-z0-9._-]", one)[0]) for one in lines]
         bom.register_dependency(library, inside)
         parts += [library, *inside]
     for name, library in packages.items():

@@ -8,6 +8,7 @@ the process is killed at any point, the previous version still runs, and the nex
 import argparse
 import json
 import os
+import shlex
 import shutil
 import sys
 import tarfile
@@ -313,7 +314,10 @@ def _finish(manifest: dict[str, Any], prefix: Path, staging: Path, final: Path, 
         f"home = {base.parent}\ninclude-system-site-packages = false\nversion = {python}\n"
     )
     text = layout.LAUNCHER.format(
-        prefix=layout.quoted(prefix), folder=final.name, profile=layout.quoted(manifest["profile"]), start=layout.START
+        prefix=shlex.quote(str(prefix)),
+        folder=final.name,
+        profile=shlex.quote(manifest["profile"]),
+        start=layout.START,
     )
     layout.write_program(staging / "bin" / "local-rag", text)
     records = sorted((staging / "lib" / f"python{python}" / "site-packages").glob("*.dist-info/RECORD"))

@@ -20,6 +20,7 @@ import errno
 import fcntl
 import hashlib
 import json
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
@@ -78,7 +79,7 @@ def switch(prefix: Path, version: str) -> None:
     before = current(prefix)
     if before.partition("~")[0] == version.partition("~")[0]:  # installed again, perhaps beside a changed one
         before = current(prefix, "previous")
-    write_program(prefix / "bin" / "local-rag", ENTRY.format(prefix=quoted(prefix)))
+    write_program(prefix / "bin" / "local-rag", ENTRY.format(prefix=shlex.quote(str(prefix))))
     for link in _LINKS:
         if not (prefix / link).is_symlink():
             (prefix / link).symlink_to(Path("selected") / link)
@@ -212,8 +213,3 @@ def run(command: Sequence[object], **how: Any) -> "subprocess.CompletedProcess[s
 def last_line(done: "subprocess.CompletedProcess[str]", otherwise: str = "no reason given") -> str:
     """Return the last line of what a program has printed to standard error."""
     return (done.stderr.strip().splitlines() or [otherwise])[-1]
-
-
-def quoted(value: object) -> str:
-    """Quote a value for a shell."""
-    return "'" + str(value).replace("'", "'\\''") + "'"

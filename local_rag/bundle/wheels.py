@@ -24,7 +24,7 @@ from pathlib import Path
 from local_rag.bundle.archive import BundleError
 from local_rag.bundle.prefix import run
 from local_rag.bundle.verify import numbers
-from local_rag.files import constraints, file_sha256
+from local_rag.files import constraints, file_sha256, package_key, pinned_versions
 
 # Needed only to make ONNX copies of models; left out if every model has its copy.
 CONVERSION = ("onnx",)
@@ -47,17 +47,11 @@ _BUILD_TOOLS = ("scikit-build-core", "cmake", "ninja")
 _CHECKOUT = Path(__file__).parents[2]
 
 
-def normal(name: str) -> str:
-    """Normalise a package's name as an index does."""
-    return re.sub(r"[-_.]+", "-", name.strip()).lower()
-
-
 def pins() -> dict[str, str]:
     """Return the pinned version of every package."""
-    if (path := constraints()) is None:
+    if not (found := pinned_versions()):
         raise BundleError("platform", "The list of pinned versions is missing; reinstall local-rag.")
-    lines = (line.partition("==") for line in path.read_text(encoding="utf-8").splitlines())
-    return {normal(name): version.strip() for name, found, version in lines if found}
+    return found
 
 
 def known_extras() -> list[str]:
@@ -79,7 +73,7 @@ def missing_packages(without: Sequence[str], extras: Sequence[str]) -> list[str]
         raise BundleError("platform", f"{text}; choose from {', '.join(known_extras())}.")
     wanted = [Requirement(line) for line in _requirements(PROGRAM, extras)]
     names = [one.name for one in wanted if one.marker is None or any(one.marker.evaluate({"extra": e}) for e in extras)]
-    return sorted(normal(name) for name in names if normal(name) not in without and not _has(name))
+    return sorted(package_key(name) for name in names if package_key(name) not in without and not _has(name))
 
 
 def needed_packages(without: Sequence[str], extras: Sequence[str] = ()) -> dict[str, str]:
@@ -92,7 +86,7 @@ def needed_packages(without: Sequence[str], extras: Sequence[str] = ()) -> dict[
         name, chosen = waiting.pop()
         for line in _requirements(name, extras):
             wanted = Requirement(line)
-            key = normal(wanted.name)
+            key = package_key(wanted.name)
             if key in without or not any(
                 wanted.marker is None or wanted.marker.evaluate({"extra": extra}) for extra in ("", *chosen)
             ):
@@ -185,7 +179,7 @@ def locked_hashes() -> dict[str, set[str]]:
     for entry in re.split(r"\n(?=\S)", lock.read_text(encoding="utf-8")):
         name, is_entry, _ = entry.partition("==")
         if is_entry:
-            found[normal(name)] = set(re.findall("--hash=sha256:([0-9a-f]{64})", entry))
+            found[package_key(name)] = set(re.findall("--hash=sha256:([0-9a-f]{64})", entry))
     return found
 
 

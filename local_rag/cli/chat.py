@@ -17,13 +17,12 @@ from local_rag.cli.options import (
     model_option,
     open_library,
     search_options,
-    writable,
 )
 from local_rag.cli.search import passage_as_text
 from local_rag.conversation import Conversation
 from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError, MissingError
-from local_rag.files import permissions_of_regular, write_whole
+from local_rag.files import permissions_of_regular, writable, write_whole
 from local_rag.library import Library
 
 _HELP = """\

@@ -7,11 +7,11 @@ from typing import Any
 import click
 
 from local_rag.asking import Mark
-from local_rag.cli.options import Command, json_option, library_options, open_library, writable
+from local_rag.cli.options import Command, json_option, library_options, open_library
 from local_rag.display import counted, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.feedback.gaps import gap_as_dict, gaps_as_csv, gaps_as_lines, gaps_as_markdown
-from local_rag.files import write_whole
+from local_rag.files import writable, write_whole
 from local_rag.serving.answer_markdown import escaped
 
 _MARKS: tuple[Mark, ...] = ("right", "wrong")

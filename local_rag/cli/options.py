@@ -193,15 +193,6 @@ def stopping(notice: str = "") -> Iterator[Event]:
         signal.signal(signal.SIGINT, before)
 
 
-@contextmanager
-def writable(path: Path) -> Iterator[None]:
-    """Turn what keeps a file from being written into a sentence."""
-    try:
-        yield
-    except OSError as error:
-        raise LocalRagError(f"{path} cannot be written ({error.strerror}); name another file.") from None
-
-
 def require_question(question: str) -> None:
     """Refuse a question that cannot be asked; an empty one is wrong usage."""
     try:

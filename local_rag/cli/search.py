@@ -22,7 +22,6 @@ from local_rag.cli.options import (
     say_what_is_missing,
     search_options,
     stopping,
-    writable,
 )
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import (
@@ -36,7 +35,7 @@ from local_rag.display import (
     printable_json,
 )
 from local_rag.errors import LocalRagError
-from local_rag.files import permissions_of_regular, write_whole
+from local_rag.files import permissions_of_regular, writable, write_whole
 from local_rag.records import Correction, Passage
 from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server

@@ -35,7 +35,7 @@ from local_rag.cli.options import (
 )
 from local_rag.display import one_line, printable_json
 from local_rag.errors import LibraryError, LocalRagError, QuestionError
-from local_rag.files import extra_command, index_command
+from local_rag.files import index_command, needs_package
 from local_rag.offline import Cluster, Network, close, is_loopback
 from local_rag.serving.socket_client import ask_server, is_served
 
@@ -125,9 +125,7 @@ def serve(
         from local_rag.web.gate.access import require_good
         from local_rag.web.listening import PublicUrl, Tls, serve
     except ModuleNotFoundError as error:  # an optional dependency
-        raise LocalRagError(
-            f"`local-rag serve` needs {error.name}, which is not installed; run `{extra_command('serve')}`."
-        ) from None
+        raise LocalRagError(needs_package("`local-rag serve`", error.name, "serve")) from None
     try:
         public = PublicUrl.parse(public_url) if public_url else None
     except ValueError as error:
@@ -256,7 +254,7 @@ def mcp(library: Path, with_ask: bool, **settings: Any) -> None:
     input.
     """
     if importlib.util.find_spec("mcp") is None:  # an optional dependency
-        raise LocalRagError(f"`local-rag mcp` needs mcp, which is not installed; run `{extra_command('serve')}`.")
+        raise LocalRagError(needs_package("`local-rag mcp`", "mcp", "serve"))
     # Imported here, because other commands do not need them.
     from local_rag.mcp.stdio import serve, take_standard_streams
 

@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, req
 from pathlib import Path
 from typing import Any, Literal
 
-from local_rag.files import constraints, in_checkout
+from local_rag.files import in_checkout, package_key, pinned_versions
 
 Severity = Literal["ok", "warning", "failed"]
 
@@ -243,16 +243,12 @@ def diagnose(folder: Path, *, left_out: Collection[str] = (), **settings: str | 
 def _packages(left_out: Collection[str]) -> tuple[dict[str, str | None], dict[str, str]]:
     """Return the versions of the required packages, and the pinned versions."""
     names = [_name(line) for line in requires("local-rag") or () if "extra ==" not in line]
-    pinned = {}
-    if path := constraints():
-        lines = path.read_text(encoding="utf-8").splitlines()
-        pinned = {_normal(name): pin for name, found, pin in (line.partition("==") for line in lines) if found}
     modules: dict[str, list[str]] = {}
     for module, distributions in packages_distributions().items():
         for distribution in distributions:
-            modules.setdefault(_normal(distribution), []).append(module)
-    names = [name for name in names if _normal(name) not in left_out]
-    return {_normal(name): _version(name, modules) for name in names}, pinned
+            modules.setdefault(package_key(distribution), []).append(module)
+    names = [name for name in names if package_key(name) not in left_out]
+    return {package_key(name): _version(name, modules) for name in names}, pinned_versions()
 
 
 def missing_extras(required: Sequence[str] | None = None) -> list[str]:
@@ -269,16 +265,12 @@ def _name(requirement: str) -> str:
     return re.split(r"[\s\[;<>=!~(]", requirement)[0]
 
 
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name.strip()).lower()
-
-
 def _version(name: str, modules: Mapping[str, list[str]]) -> str | None:
     try:
         found = version(name)
     except PackageNotFoundError:
         return None
-    holds = modules.get(_normal(name), [])
+    holds = modules.get(package_key(name), [])
     return found if not holds or any(importlib.util.find_spec(module) for module in holds) else None
 
 

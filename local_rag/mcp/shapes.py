@@ -127,18 +127,10 @@ class BriefArguments(Arguments):
     within: Within
 
 
-class StatusArguments(Arguments):
-    """What `status` takes: nothing."""
-
-
 class GapsArguments(Arguments):
     """What `gaps` takes."""
 
     start: int = Field(default=0, ge=0, le=1000, description="`next` of the call before.")
-
-
-class MarksArguments(Arguments):
-    """What `marks` takes: nothing."""
 
 
 class AskArguments(FilteredArguments):
@@ -489,7 +481,7 @@ SHAPES: Mapping[str, Shape] = {
     "status": Shape(
         "Status of the library",
         "Say what the library holds, which models it uses, and what is out of date.",
-        StatusArguments,
+        Arguments,
         LibraryStatus,
     ),
     "gaps": Shape(
@@ -502,7 +494,7 @@ SHAPES: Mapping[str, Shape] = {
     "marks": Shape(
         "What people say of answers",
         "Say how many answers were marked as right and wrong, and what that has changed.",
-        MarksArguments,
+        Arguments,
         MarksResults,
     ),
     "ask": Shape(

@@ -226,7 +226,7 @@ async def gaps(service: Service, asked: shapes.GapsArguments, caller: Caller, _t
     return fit_page(groups, page)
 
 
-def marks(library: View, _asked: shapes.MarksArguments) -> shapes.MarksResults:
+def marks(library: View, _asked: shapes.Arguments) -> shapes.MarksResults:
     """Return what marks come to."""
     return shapes.MarksResults.model_validate(asdict(library.marks()))
 
@@ -321,7 +321,7 @@ def list_documents(library: View, asked: shapes.ListArguments) -> shapes.Documen
     return fit_page(documents[:_PAGE], page)
 
 
-async def status(service: Service, _asked: shapes.StatusArguments, caller: Caller, _tell: Tell) -> shapes.LibraryStatus:
+async def status(service: Service, _asked: shapes.Arguments, caller: Caller, _tell: Tell) -> shapes.LibraryStatus:
     """Return what the library holds and what is out of date."""
     held = await service.aside(service.library_for(caller.person).status)
     loading, problem = await service.aside(lambda: (service.loading, service.problem))

@@ -45,12 +45,12 @@ def shipped_models() -> Path:
     return checkout_models() or Path(__file__).parents[1] / "shipped_models"
 
 
-def sha256_of(path: Path, models_directory: Path) -> str:
-    """Return the SHA-256 of another program's file: the one remembered, unless the file has changed since."""
+def sha256_of(path: Path, folder: Path) -> str:
+    """Return the SHA-256 of a large file: the one remembered in a folder, unless the file has changed since."""
     path = path.resolve()
     status = path.stat()
-    key = f"{path} {status.st_size} {status.st_mtime_ns} {status.st_ino}"
-    remembered = models_directory / _HASHES
+    key = f"{path} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
+    remembered = folder / _HASHES
     if key not in (known := _recall(remembered)):
         known[key] = file_sha256(path)
         _remember(remembered, known, _MOST_HASHES)

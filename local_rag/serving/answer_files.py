@@ -17,11 +17,10 @@ from local_rag.answering.remarks import remarks, sources_of
 from local_rag.asking import KeptCorrection
 from local_rag.display import Name, csv_cell, csv_text, display_path, printable, printable_json
 from local_rag.errors import LocalRagError
-from local_rag.files import permissions_of_regular, write_whole
+from local_rag.files import permissions_of_regular, writable, write_whole
 from local_rag.records import Answer
 
 COLUMNS = ("question", "outcome", "answer", "quotes", "sources", "probability", "seconds", "remarks")
-_OLDER = COLUMNS[:-1]  # of an earlier version, which may be followed by columns of the user's own
 _WIDTHS = (40, 12, 60, 60, 40, 12, 10, 60)  # of the columns of XLSX, in characters
 _MOST_CHARACTERS = 32_000  # of a cell of XLSX, which holds a few more
 # What begins so is a formula to a spreadsheet program, and documents are not trusted to write formulas.
@@ -58,15 +57,14 @@ class AnswerFile:
         form = _FORMS.get(path.suffix.lower())
         if form is None:
             raise LocalRagError(f"{self._shown} does not end in .csv, .xlsx or .jsonl; name a file that does.")
-        try:
+        with writable(self._shown):
             permissions_of_regular(self.path)
             self._stamp = self._look()
             data = self.path.read_bytes() if self._stamp else b""
             if self._stamp and not os.access(self.path, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        try:
             self._form = form(data, display_path)
-        except OSError as error:
-            raise self._unwritable(error) from None
         except _OtherFileError:
             raise LocalRagError(
                 f"{self._shown} exists and does not hold answers as this command writes them (CSV with commas and this "
@@ -92,7 +90,7 @@ class AnswerFile:
 
     def _write(self) -> None:
         started = time.monotonic()
-        try:
+        with writable(self._shown):
             if self._look() != self._stamp:
                 raise LocalRagError(
                     f"Another program has changed {self._shown}, so nothing more is written to it; run the command "
@@ -100,8 +98,6 @@ class AnswerFile:
                 )
             write_whole(self.path, self._form.data(), durable=True)
             self._stamp = self._look()
-        except OSError as error:
-            raise self._unwritable(error) from None
         self._written = time.monotonic()
         self._cost, self._pending = self._written - started, False
 
@@ -111,9 +107,6 @@ class AnswerFile:
             status = self.path.stat()
             return status.st_ino, status.st_mtime_ns, status.st_size
         return None
-
-    def _unwritable(self, error: OSError) -> LocalRagError:
-        return LocalRagError(f"{self._shown} cannot be written ({error.strerror}); name another file.")
 
 
 class _OtherFileError(Exception):
@@ -138,7 +131,7 @@ class _JsonLines(_Lines):
             rows = [json.loads(line) for line in data.decode("utf-8-sig").split("\n") if line.strip()]
         except (ValueError, RecursionError):
             raise _OtherFileError from None
-        if not all(isinstance(row, dict) and tuple(row)[: len(_OLDER)] == _OLDER for row in rows):
+        if not all(isinstance(row, dict) and tuple(row)[: len(COLUMNS)] == COLUMNS for row in rows):
             raise _OtherFileError
         self.rows = [(str(row["question"]), str(row["outcome"])) for row in rows]
 
@@ -153,11 +146,11 @@ class _Csv(_Lines):
             rows = list(csv.reader(io.StringIO(self._data.decode("utf-8-sig"), newline=""), strict=True))
         except (UnicodeError, csv.Error):
             raise _OtherFileError from None
-        self._columns = _columns_of(rows)
+        _require_ours(rows)
         self.rows = [(csv_text(question), outcome) for question, outcome in _outcomes(rows)]
 
     def add(self, answer: Answer, corrected: KeptCorrection | None = None) -> None:
-        self._data += csv_line(cells(answer, self._name, corrected)[: self._columns]).encode()
+        self._data += csv_line(cells(answer, self._name, corrected)).encode()
 
 
 class _Xlsx:
@@ -179,14 +172,15 @@ class _Xlsx:
                 raise _OtherFileError from None
         self._sheet = self._workbook.worksheets[0]
         rows = [["" if cell is None else str(cell) for cell in row] for row in self._sheet.iter_rows(values_only=True)]
-        self._columns, self._last = _columns_of(rows), len(rows)
+        _require_ours(rows)
+        self._last = len(rows)
         self.rows = _outcomes(rows)
         if len(self._workbook.worksheets) > 1:
             raise _OtherFileError
 
     def add(self, answer: Answer, corrected: KeptCorrection | None = None) -> None:
         self._last += 1
-        write_row(self._sheet, self._last, _values(answer, self._name, corrected)[: self._columns])
+        write_row(self._sheet, self._last, _values(answer, self._name, corrected))
 
     def data(self) -> bytes:
         content = io.BytesIO()
@@ -216,13 +210,11 @@ def write_cell(cell: Any, value: Any) -> None:
         cell.data_type, cell.quotePrefix = "s", bool(_FORMULA.match(value))
 
 
-def _columns_of(rows: Sequence[Sequence[str]]) -> int:
-    """Return how many of our columns a table has, which others may follow; raise _OtherFileError if it is not ours."""
-    for columns in (COLUMNS, _OLDER) if rows else ():
-        width = len(columns)
-        if tuple(rows[0][:width]) == columns and not any(row and len(row) < width for row in rows):
-            return width
-    raise _OtherFileError
+def _require_ours(rows: Sequence[Sequence[str]]) -> None:
+    """Raise _OtherFileError for a table without our columns, which others may follow."""
+    width = len(COLUMNS)
+    if not rows or tuple(rows[0][:width]) != COLUMNS or any(row and len(row) < width for row in rows):
+        raise _OtherFileError
 
 
 def _outcomes(rows: Sequence[Sequence[str]]) -> list[tuple[str, str]]:

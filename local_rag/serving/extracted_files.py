@@ -13,7 +13,7 @@ from local_rag.errors import LocalRagError
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column
 from local_rag.extraction.extraction import Row, Table
-from local_rag.files import permissions_of_regular, write_whole
+from local_rag.files import permissions_of_regular, writable, write_whole
 from local_rag.serving.answer_files import csv_line, write_cell, write_row
 
 _WIDTH, _WIDE, _MOST_LINKED = 22, 60, 60_000  # a workbook holds some 65,000 links
@@ -27,20 +27,16 @@ def require_form(path: Path) -> None:
     shown = display_path(path)
     if path.suffix.lower() not in FORMS:
         raise LocalRagError(f"{shown} does not end in .xlsx, .csv or .jsonl; name a file that does.")
-    try:
+    with writable(shown):
         permissions_of_regular(path.resolve())
         if not path.resolve().parent.is_dir():
             raise LocalRagError(f"The folder of {shown} does not exist; make it, or name another file.")
-    except OSError as error:
-        raise LocalRagError(f"{shown} cannot be written ({error.strerror}); name another file.") from None
 
 
 def write_table(path: Path, table: Table, name: Name = display_path) -> None:
     """Write a table to a file with the form of its suffix; what the file held before is replaced."""
-    try:
+    with writable(display_path(path)):
         write_whole(path.resolve(), FORMS[path.suffix.lower()](table, name), durable=True)
-    except OSError as error:
-        raise LocalRagError(f"{display_path(path)} cannot be written ({error.strerror}); name another file.") from None
 
 
 def cell_text(cell: Cell | None) -> str:

@@ -5,7 +5,6 @@ None of these takes more than some milliseconds on the longest value, since SQLi
 """
 
 import re
-import resource
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -13,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from local_rag.errors import QuestionError
+from local_rag.machine import resident_bytes
 
 MAX_SECONDS, MAX_ROWS = 10.0, 10_000
 _STEPS = 1000  # of SQLite's machine between two looks at the clock
@@ -89,7 +89,7 @@ class RelationCopy:
             raise QuestionError("Only one SELECT is run here.")
         self._seal()
         last = time.monotonic() + seconds
-        self._connection.set_progress_handler(_exceeds(last, _resident() + _MOST_MEMORY), _STEPS)
+        self._connection.set_progress_handler(_exceeds(last, resident_bytes() + _MOST_MEMORY), _STEPS)
         try:
             cursor = self._connection.execute(statement, parameters)
             if cursor.description is None:
@@ -149,7 +149,7 @@ def _exceeds(last: float, fullest: int) -> Callable[[], bool]:
         if now - looked < _BETWEEN_LOOKS:
             return now > last
         looked = now
-        return now > last or _resident() > fullest
+        return now > last or resident_bytes() > fullest
 
     return exceeds
 
@@ -163,15 +163,6 @@ def _fetch(cursor: sqlite3.Cursor, most: int, largest: int) -> tuple[list[tuple[
             return rows, False
         rows.append(row)
     return rows, True
-
-
-def _resident() -> int:
-    """Return the bytes of memory that this process holds; 0 where the system does not say."""
-    try:
-        with open("/proc/self/statm", "rb", buffering=0) as file:  # noqa: PTH123  this is done many times
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except OSError:
-        return 0
 
 
 def _instr(text: Any, part: Any) -> int | None:

@@ -237,6 +237,11 @@ class PageRequest(Request):
         html = self.site.fragment(template, **values)
         return HTMLResponse(html, headers={"x-local-rag-running": "yes" if running else "no"})
 
+    def page_or_part(self, page: str, part: str, **values: Any) -> Response:
+        """Render a whole page, or where the address asks for it that part alone."""
+        is_part = self.query_params.get("part")
+        return self.part(part, running=False, **values) if is_part else self.page(page, **values)
+
     def done(self, page: str, value: object = None) -> Response:
         """Lead to a page that shows what has been done, or return a value to a program that wants one."""
         return json_response(value) if value is not None and self.wants_json else RedirectResponse(page, 303)

@@ -19,6 +19,7 @@ from local_rag.bundle import approval, archive, create, plan, wheels
 from local_rag.bundle.archive import BundleError
 from local_rag.bundle.create import BundleContents, Packing, read_source, write_parts
 from local_rag.bundle.plan import a_sentence, copy_for_bundle, item_of
+from local_rag.files import package_key
 from local_rag.models.models_folder import default_models_directory
 from local_rag.models.registry import load_registry
 from local_rag.settings import Settings
@@ -140,8 +141,8 @@ def test_extras_are_packed_only_if_they_are_known_and_installed() -> None:
 def test_the_lock_file_has_the_pinned_versions_with_hashes() -> None:
     locked = dict(re.findall(r"^([A-Za-z0-9._-]+)==([^ ]+)", Path("requirements.lock").read_text(), re.MULTILINE))
     pinned = wheels.pins()
-    assert {wheels.normal(name): version for name, version in locked.items()}.items() >= {
-        name: pinned[name] for name in map(wheels.normal, locked) if name in pinned
+    assert {package_key(name): version for name, version in locked.items()}.items() >= {
+        name: pinned[name] for name in map(package_key, locked) if name in pinned
     }.items()
     assert all(hashes for hashes in wheels.locked_hashes().values())
     assert {"llama-cpp-python", "onnxruntime", "ray", "ziglang"} <= wheels.locked_hashes().keys()

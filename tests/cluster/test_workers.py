@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from local_rag.cluster.workers.machine_worker import facts_of, file_hash, share_of
+from local_rag.cluster.workers.machine_worker import facts_of, share_of
 from local_rag.cluster.workers.ray_connection import connected
 from local_rag.cluster.workers.ray_workers import RayWorkers, as_read_here, differences, pack_contexts, pack_files
 from local_rag.errors import ClusterError
@@ -96,23 +96,6 @@ def test_workers_of_one_machine_share_its_cores() -> None:
     assert share_of(range(8), 0, 1) == set(range(8))
     assert [share_of(range(8), number, 3) for number in range(3)] == [{0, 1}, {2, 3, 4}, {5, 6, 7}]
     assert [share_of({1, 3}, number, 4) for number in range(4)] == [{1}, {1}, {3}, {3}], "more GPUs than cores"
-
-
-def test_a_model_file_is_hashed_once_as_long_as_it_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LOCAL_RAG_CLUSTER_STATE", str(tmp_path / "state"))
-    weights = tmp_path / "own.gguf"
-    weights.write_bytes(b"one")
-    first = file_hash(weights)
-    assert first == file_sha256(weights)
-    hashes = tmp_path / "state" / "hashes.json"
-    known = json.loads(hashes.read_text())
-    known[str(weights)][-1] = "0" * 64
-    hashes.write_text(json.dumps(known))
-    assert file_hash(weights) == "0" * 64, "not read again"
-    weights.write_bytes(b"two")
-    assert file_hash(weights) == file_sha256(weights)
-    hashes.write_text("damaged")
-    assert file_hash(weights) == file_sha256(weights)
 
 
 def test_a_scraped_file_keeps_its_address_though_a_worker_has_read_it(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from click.testing import CliRunner
 import local_rag
 from local_rag.cli.main import cli
 from local_rag.errors import ModelError
+from local_rag.files import file_sha256
 from local_rag.model_records import Calibration, InstalledModel, Role
-from local_rag.models.models_folder import default_models_directory
+from local_rag.models.models_folder import default_models_directory, sha256_of
 from local_rag.models.own_models import MODEL_FORMATS
 from local_rag.models.registry import HubSource, WheelSource, load_registry, missing_files, resolve, verify
 
@@ -369,3 +370,15 @@ def test_a_reranker_may_have_its_head_after_the_transformer(tmp_path: Path) -> N
     assert resolve(str(folder), "rerank").path == folder
     with pytest.raises(ModelError, match="does not contain a sentence-transformers model"):
         resolve(str(folder), "embed")
+
+
+def test_a_large_file_is_hashed_once_as_long_as_it_stays(tmp_path: Path) -> None:
+    weights, hashes = tmp_path / "own.gguf", tmp_path / ".hashes.json"
+    weights.write_bytes(b"one")
+    assert sha256_of(weights, tmp_path) == file_sha256(weights)
+    hashes.write_text(json.dumps(dict.fromkeys(json.loads(hashes.read_text()), "0" * 64)))
+    assert sha256_of(weights, tmp_path) == "0" * 64, "not read again"
+    weights.write_bytes(b"two")
+    assert sha256_of(weights, tmp_path) == file_sha256(weights)
+    hashes.write_text("damaged")
+    assert sha256_of(weights, tmp_path) == file_sha256(weights)

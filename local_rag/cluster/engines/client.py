@@ -11,7 +11,7 @@ from typing import Any
 
 from local_rag.cluster.hosts import Engine, private_addresses
 from local_rag.errors import ClusterError
-from local_rag.files import extra_command
+from local_rag.files import needs_package
 from local_rag.offline import is_loopback
 from local_rag.settings import SearchEngineSettings
 
@@ -36,10 +36,7 @@ class Client:
             from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
             from qdrant_client.http import exceptions
         except ModuleNotFoundError as error:
-            raise ClusterError(
-                f"The setting `search_engine.address` needs {error.name}, which is not installed; run "
-                f"`{extra_command('cluster')}`."
-            ) from None
+            raise ClusterError(needs_package("The setting `search_engine.address`", error.name, "cluster")) from None
         # Without the version check it sends no request of its own. A proxy would be another host.
         self.models: Any = qdrant_client.models
         self._errors: Any = exceptions

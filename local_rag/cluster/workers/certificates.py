@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from local_rag.errors import ClusterError
-from local_rag.files import extra_command, write_whole
+from local_rag.files import needs_package, write_whole
 
 if TYPE_CHECKING:
     import ssl
@@ -140,9 +140,7 @@ def _x509() -> Any:
     try:
         from cryptography import x509
     except ModuleNotFoundError as error:
-        raise ClusterError(
-            f"A cluster needs {error.name}, which is not installed; run `{extra_command('cluster')}`."
-        ) from None
+        raise ClusterError(needs_package("A cluster", error.name, "cluster")) from None
     return x509
 
 

@@ -1,7 +1,6 @@
 """A worker on a machine of a cluster: it runs the units of work of `indexing/workers.py` with a model loaded once."""
 
 import hashlib
-import json
 import os
 import platform
 import tempfile
@@ -16,14 +15,14 @@ from filelock import FileLock
 
 from local_rag.cluster.workers.ray_connection import state_folder
 from local_rag.errors import ModelError, ReadError
-from local_rag.files import constraints, file_sha256, write_whole
+from local_rag.files import file_sha256, pinned_versions
 from local_rag.indexing.situating_prompts import ContextJob, write_contexts
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.indexing.workers import EmbeddingJob, OpenEngine, open_writer
 from local_rag.llama.generator import Counts, Generator
 from local_rag.model_records import InstalledModel, Role
 from local_rag.models.embedder import Embedder
-from local_rag.models.models_folder import default_models_directory
+from local_rag.models.models_folder import default_models_directory, sha256_of
 from local_rag.models.onnx.session import find_copy
 from local_rag.models.own_models import TOKENIZER_FILE
 from local_rag.models.registry import load_registry, resolve
@@ -55,7 +54,9 @@ class Fitting:
 def facts_of(names: Mapping[Role, str]) -> dict[str, str]:
     """Return what must be the same on all machines: the code that runs, and the files of each model and of its copy."""
     found = {"Python": platform.python_version(), "local-rag": _code(), "reading": str(READING_VERSION)}
-    found |= _packages()
+    for name in pinned_versions():
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
     for role, name in names.items():
         try:
             model = resolve(name, role)
@@ -75,20 +76,15 @@ def _code() -> str:
     return f"{version('local-rag')} {digest.hexdigest()[:16]}"
 
 
-def _packages() -> dict[str, str]:
-    pins = constraints()
-    lines = pins.read_text(encoding="utf-8").splitlines() if pins else []
-    found = dict[str, str]()
-    for name in [line.partition("==")[0].strip() for line in lines if "==" in line and not line.startswith("#")]:
-        with suppress(PackageNotFoundError):
-            found[name.lower().replace("_", "-")] = version(name)
-    return found
-
-
 def _what_runs(model: InstalledModel) -> str:
     """Return the file that an embedder runs from, with its hash: each machine may have made its own copy."""
     copy = find_copy(model)
-    return f"{copy.name} {file_hash(copy)[:16]}" if copy else "the original files"
+    return f"{copy.name} {_sha256(copy)[:16]}" if copy else "the original files"
+
+
+def _sha256(file: Path) -> str:
+    """Return the hash of a large file, which is remembered: each stage asks for it."""
+    return sha256_of(file, state_folder())
 
 
 def _files_sha256(model: InstalledModel) -> str:
@@ -101,21 +97,8 @@ def _files_sha256(model: InstalledModel) -> str:
         files = sorted(one for one in model.path.rglob("*") if one.is_file()) if model.path.is_dir() else [model.path]
     digest = hashlib.sha256()
     for file in files:
-        digest.update(file.name.encode() + bytes.fromhex(file_hash(file)))
+        digest.update(file.name.encode() + bytes.fromhex(_sha256(file)))
     return digest.hexdigest()
-
-
-def file_hash(file: Path) -> str:
-    """Return the hash of a large file, computed once for as long as the file stays as it is: each stage asks for it."""
-    kept, status = state_folder() / "hashes.json", file.stat()
-    stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-    known = dict[str, Any]()
-    with suppress(OSError, ValueError):
-        known = json.loads(kept.read_text(encoding="utf-8"))
-    if known.get(str(file), [None])[:-1] != stamp:
-        known[str(file)] = [*stamp, file_sha256(file)]
-        write_whole(kept, json.dumps(known))
-    return str(known[str(file)][-1])
 
 
 def share_of(processors: Iterable[int], number: int, workers: int) -> set[int]:

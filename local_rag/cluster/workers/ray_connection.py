@@ -14,7 +14,7 @@ from platformdirs import user_config_path, user_state_path
 from local_rag.cluster.hosts import head_of, private_addresses
 from local_rag.cluster.workers.certificates import CONNECT_SECONDS, Certificates
 from local_rag.errors import ClusterError
-from local_rag.files import extra_command
+from local_rag.files import needs_package
 from local_rag.offline import is_loopback
 
 TOKEN_VARIABLE = "LOCAL_RAG_CLUSTER_TOKEN_FILE"  # noqa: S105  the name of a variable
@@ -88,10 +88,7 @@ def import_ray() -> Any:
         import ray
         import ray.util.scheduling_strategies
     except ModuleNotFoundError as error:
-        raise ClusterError(
-            f"The setting `cluster.address` needs {error.name}, which is not installed; run "
-            f"`{extra_command('cluster')}`."
-        ) from None
+        raise ClusterError(needs_package("The setting `cluster.address`", error.name, "cluster")) from None
     return ray
 
 

@@ -63,9 +63,7 @@ def menu(request: PageRequest) -> Response:
         one = kept.conversation(named)
     here = f"/?{urlencode({'conversation': open_now})}" if open_now else "/"
     shown: dict[str, Any] = {"one": one, "here_back": here, "back": "/" if named == open_now else here}
-    if request.query_params.get("part"):
-        return request.part("conversation_menu.html", running=False, **shown)
-    return request.page("conversation.html", **shown)
+    return request.page_or_part("conversation.html", "conversation_menu.html", **shown)
 
 
 def export(request: PageRequest) -> Response:

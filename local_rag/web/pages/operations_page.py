@@ -8,14 +8,13 @@ import time
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from pathlib import Path
 
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from local_rag.errors import ForbiddenError, LocalRagError
 from local_rag.library import Library
-from local_rag.machine import free_bytes
+from local_rag.machine import free_bytes, resident_bytes
 from local_rag.maintenance.checks import CheckResult, diagnose
 from local_rag.models.choice import chosen
 from local_rag.serving.http import json_response
@@ -40,19 +39,14 @@ class Checkup:
 
     def __init__(self, check: Check) -> None:
         self._check, self._lock = check, threading.Lock()
-        self._view: CheckupView | None = None
-
-    @property
-    def view(self) -> CheckupView | None:
-        """Return what the last check has found, None before the first."""
-        return self._view
+        self.view: CheckupView | None = None  # before the first check
 
     def start(self, library: Library) -> None:
         """Begin a check, unless one is running."""
         with self._lock:
-            if self._view and self._view.running:
+            if self.view and self.view.running:
                 return
-            self._view = CheckupView(running=True)
+            self.view = CheckupView(running=True)
         threading.Thread(target=self._run, args=(library,), name="checkup", daemon=True).start()
 
     def _run(self, library: Library) -> None:
@@ -60,14 +54,14 @@ class Checkup:
         try:
             for result in self._check(library):
                 findings.append(result)
-                self._view = CheckupView(running=True, findings=tuple(findings))
+                self.view = CheckupView(running=True, findings=tuple(findings))
         except LocalRagError as error:
             findings.append(CheckResult("check", "failed", str(error)))
         except Exception:  # noqa: BLE001  the page says where to look
             traceback.print_exc(file=sys.stderr)
             findings.append(CheckResult("check", "failed", "it ended early; see what `local-rag serve` has printed"))
         finally:
-            self._view = CheckupView(findings=tuple(findings))
+            self.view = CheckupView(findings=tuple(findings))
 
 
 def check_as_served(library: Library) -> Iterable[CheckResult]:
@@ -156,14 +150,6 @@ def _gauges(request: PageRequest) -> dict[str, float]:
         "local_rag_chunks_with_vectors": progress.vectors,
         "local_rag_documents": progress.documents,
         "local_rag_sealed": request.site.seal.badge().sealed,
-        "process_resident_memory_bytes": _memory(),
+        "process_resident_memory_bytes": resident_bytes(),
         "process_cpu_seconds": status.ru_utime + status.ru_stime,
     }
-
-
-def _memory() -> int:
-    """Return the bytes of memory in use, or where that is not told the most that were."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-    except (OSError, IndexError):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

@@ -38,9 +38,7 @@ def sources(request: PageRequest) -> Response:
         "span": _span(filters),
         "filters": filters,
     }
-    if fields.get("part"):
-        return request.part("sources.html", running=False, **shown)
-    return request.page("choose.html", **shown)
+    return request.page_or_part("choose.html", "sources.html", **shown)
 
 
 def scope(request: PageRequest) -> Response:

@@ -1,6 +1,5 @@
 """What is seen first: what the library holds, and questions that it answers; and the way to anything by its name."""
 
-from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any
 
@@ -8,7 +7,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from local_rag.asking import KeptConversation
-from local_rag.catalogue.overview import Overview
 from local_rag.errors import LocalRagError
 from local_rag.serving.http import json_response
 from local_rag.web.site import PageRequest
@@ -16,30 +14,14 @@ from local_rag.web.site import PageRequest
 _MOST_NAMED = 12  # documents, and conversations
 
 
-@dataclass(frozen=True, slots=True)
-class StartView:
-    """What the library holds, None if that cannot be read, and questions to begin with."""
-
-    held: Overview | None
-    questions: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class NamedPage:
-    """A document or conversation by its name, with its address."""
-
-    name: str
-    address: str
-
-
-def view_start(request: PageRequest) -> StartView:
-    """Return what the first page shows to the person who asks."""
+def view_start(request: PageRequest) -> dict[str, Any]:
+    """Return what the library holds, None if that cannot be read, and questions to begin with."""
     try:
         held = request.library.overview()
         questions = request.app.state.suggested.of(request.person) if held.documents else ()
     except LocalRagError:
-        return StartView(None, ())
-    return StartView(held, questions)
+        return {"held": None, "questions": ()}
+    return {"held": held, "questions": questions}
 
 
 def open_anything(request: PageRequest) -> Response:
@@ -49,12 +31,10 @@ def open_anything(request: PageRequest) -> Response:
     if request.wants_json:
         return json_response({"documents": documents, "conversations": conversations})
     shown: dict[str, Any] = {"wanted": wanted, "documents": documents, "conversations": conversations}
-    if request.query_params.get("part"):
-        return request.part("named.html", running=False, **shown)
-    return request.page("open.html", **shown)
+    return request.page_or_part("open.html", "named.html", **shown)
 
 
-def _documents(request: PageRequest, wanted: str) -> list[NamedPage]:
+def _documents(request: PageRequest, wanted: str) -> list[dict[str, str]]:
     """Return documents by the place of what is typed: in the name of the file before one of its folders."""
     name, words = request.library.place_names(), wanted.split()
     found = []
@@ -63,14 +43,14 @@ def _documents(request: PageRequest, wanted: str) -> list[NamedPage]:
         folded = shown.casefold()
         if all(word in folded for word in words):
             in_name = all(word in folded.rpartition("/")[2] for word in words)
-            found.append((not in_name, folded, NamedPage(shown, f"/document/{number}")))
+            found.append((not in_name, folded, {"name": shown, "address": f"/document/{number}"}))
     return [page for *_, page in nsmallest(_MOST_NAMED, found, key=lambda one: one[:2])]
 
 
-def _conversations(request: PageRequest, wanted: str) -> list[NamedPage]:
+def _conversations(request: PageRequest, wanted: str) -> list[dict[str, str]]:
     with request.history() as history:
         kept: list[KeptConversation] = history.conversations(count=_MOST_NAMED, containing=wanted)
-    return [NamedPage(one.title, f"/?conversation={one.id}") for one in kept]
+    return [{"name": one.title, "address": f"/?conversation={one.id}"} for one in kept]
 
 
 ROUTES = (Route("/open", open_anything),)
