@@ -224,7 +224,7 @@ class SettingFields(TypedDict, total=False):
     embed_model: str | None
     rerank_model: str | None
     gpu_layers: int | None
-    context: ContextMode | None
+    context: str | None  # a ContextMode
     context_minutes: float | None
     chunker: Chunker | None
     chunk_tokens: int | None
