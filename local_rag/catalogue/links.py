@@ -8,7 +8,15 @@ from typing import Literal, get_args
 
 from local_rag.records import LinkKind, Passage
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.link_rows import StoredLink, file_keys, links_of, links_to, mail_numbers, name_key, names_of
+from local_rag.store.related_documents import (
+    StoredLink,
+    file_keys,
+    links_of,
+    links_to,
+    mail_numbers,
+    name_key,
+    names_of,
+)
 
 _KINDS: tuple[LinkKind, ...] = get_args(LinkKind)
 _MOST = 200  # documents of each kind that are told

@@ -15,7 +15,7 @@ from local_rag.errors import MissingError, ReadError
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.retrieval.version_families import Version, Versions
 from local_rag.store.database import Store, StoredDocument
-from local_rag.store.link_rows import names_of
+from local_rag.store.related_documents import names_of
 from local_rag.text.tokens import keyword_tokens
 
 _LONGEST_NAME = 200  # characters of a name that an error repeats

@@ -53,9 +53,9 @@ from local_rag.store.database import Store, StoredDocument, UnreadFile
 from local_rag.store.erasing import note_moved
 from local_rag.store.history import kept_history
 from local_rag.store.housekeeping import ocr_folder, prune_ocr_pages, purge_superseded
-from local_rag.store.link_rows import paths_named, put_links
 from local_rag.store.people_file import patterns_of_limits
 from local_rag.store.published import ever_published, made_from, note_publish
+from local_rag.store.related_documents import paths_named, put_links, put_version_keys
 from local_rag.store.relation_rows import put_relations
 from local_rag.store.seen import compared_limits, note_compared
 from local_rag.store.vector_rows import (
@@ -65,7 +65,6 @@ from local_rag.store.vector_rows import (
     documents_wanting,
     embedded_versions,
 )
-from local_rag.store.version_rows import put_version_keys
 
 _MANIFEST_FORMAT = 3
 _TOGETHER, _TOGETHER_CHUNKS = 32, 1024  # documents that are stored in one commit; one with more chunks is large

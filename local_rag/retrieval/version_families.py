@@ -15,7 +15,7 @@ from local_rag.records import DocumentFacts, Passage, found_passage
 from local_rag.retrieval.filters import document_filter, outdated_of
 from local_rag.retrieval.version_names import key_words, likeness, version_of_name
 from local_rag.store.database import Store
-from local_rag.store.version_rows import StoredVersion, sharing_versions, version_at, versions_named
+from local_rag.store.related_documents import StoredVersion, sharing_versions, version_at, versions_named
 from local_rag.text.tokens import keyword_tokens
 
 _MOST_NAMED = 500  # documents with the same words in their names that are compared with one

@@ -177,7 +177,7 @@ CREATE TABLE relation_blocks (
     PRIMARY KEY (relation_id, position)
 );
 CREATE INDEX blocks_of_document ON relation_blocks (document_id);
--- Names of documents beside those of their files, and where documents link to (store/link_rows.py).
+-- Names of documents beside those of their files, and where documents link to (store/related_documents.py).
 CREATE TABLE document_names (
     document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
     name TEXT NOT NULL,

@@ -1,32 +1,26 @@
-"""The pages that ask: an answer, the passages alone, a list of what all documents hold; and the colours of the page."""
+"""The pages that ask: what is seen first, an answer, passages alone, lists, anything by its name; and the colours."""
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
+from heapq import nsmallest
 from typing import Any
 
 from starlette.background import BackgroundTask
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from local_rag.asking import AskOptions, KeptTurn
+from local_rag.asking import AskOptions, KeptConversation, KeptTurn
 from local_rag.display import answer_as_dict, found_as_csv, found_as_dict, passage_as_dict, printable_json, rows_as_csv
+from local_rag.errors import LocalRagError
 from local_rag.records import FoundPlace, Passage, Written
 from local_rag.serving.http import EventStream, json_response
 from local_rag.serving.job import Failure, Job, PassagesFound, Ping, QueuePosition, Result, failure
 from local_rag.serving.requests import AskRequest, SearchRequest, ServedAnswer
-from local_rag.web.forms import (
-    as_query,
-    filters_of,
-    local_address,
-    number_field,
-    query_fields,
-    text_field,
-)
+from local_rag.web.forms import as_query, filters_of, local_address, number_field, query_fields, text_field
 from local_rag.web.pages.history_page import side_list
 from local_rag.web.pages.sources_page import view_scope
-from local_rag.web.pages.start_page import view_start
 from local_rag.web.site import THEME_COOKIE, THEMES, PageRequest, attachment
 from local_rag.web.views.answer_view import cards, view_list
 from local_rag.web.views.thread_view import Thread, anchor_of, view_new, view_thread
@@ -34,6 +28,7 @@ from local_rag.web.views.thread_view import Thread, anchor_of, view_new, view_th
 _YEAR = 365 * 24 * 3600
 _PING_SECONDS = 10.0
 _MOST_TURNS = 100_000
+_MOST_NAMED = 12  # documents, and conversations
 _SORTS: Mapping[str, Callable[[FoundPlace], Any]] = {
     "place": lambda place: (place.passage.path, place.passage.start),
     "text": lambda place: place.passage.text.casefold(),
@@ -157,12 +152,23 @@ async def theme(request: PageRequest) -> Response:
     return response
 
 
+def open_anything(request: PageRequest) -> Response:
+    """List the documents and conversations whose names hold what is typed."""
+    wanted = request.query_params.get("q", "").strip().casefold()
+    documents, conversations = _documents(request, wanted), _conversations(request, wanted)
+    if request.wants_json:
+        return json_response({"documents": documents, "conversations": conversations})
+    shown: dict[str, Any] = {"wanted": wanted, "documents": documents, "conversations": conversations}
+    return request.page_or_part("open.html", "named.html", **shown)
+
+
 ROUTES = (
     Route("/", home),
     Route("/ask", ask, methods=["POST"]),
     Route("/search", search),
     Route("/find", find),
     Route("/rows", rows),
+    Route("/open", open_anything),
     Route("/theme", theme, methods=["POST"]),
 )
 
@@ -174,6 +180,35 @@ def _page(request: PageRequest, question: str, thread: Thread, **shown: Any) -> 
     scope = view_scope(thread.filters, thread.id)
     listed = side_list(request, thread.id)
     return request.page("ask.html", question=question, thread=thread, scope=scope, **listed, **usual | shown)
+
+
+def view_start(request: PageRequest) -> dict[str, Any]:
+    """Return what the library holds, None if that cannot be read, and questions to begin with."""
+    try:
+        held = request.library.overview()
+        questions = request.app.state.suggested.of(request.person) if held.documents else ()
+    except LocalRagError:
+        return {"held": None, "questions": ()}
+    return {"held": held, "questions": questions}
+
+
+def _documents(request: PageRequest, wanted: str) -> list[dict[str, str]]:
+    """Return documents by the place of what is typed: in the name of the file before one of its folders."""
+    name, words = request.library.place_names(), wanted.split()
+    found = []
+    for path, number in request.library.contents().documents.items():
+        shown = name(path)
+        folded = shown.casefold()
+        if all(word in folded for word in words):
+            in_name = all(word in folded.rpartition("/")[2] for word in words)
+            found.append((not in_name, folded, {"name": shown, "address": f"/document/{number}"}))
+    return [page for *_, page in nsmallest(_MOST_NAMED, found, key=lambda one: one[:2])]
+
+
+def _conversations(request: PageRequest, wanted: str) -> list[dict[str, str]]:
+    with request.history() as history:
+        kept: list[KeptConversation] = history.conversations(count=_MOST_NAMED, containing=wanted)
+    return [{"name": one.title, "address": f"/?conversation={one.id}"} for one in kept]
 
 
 def answer_stream(request: PageRequest, asked: AskRequest, *, shown: int = 0) -> EventStream:
