@@ -71,10 +71,9 @@ from local_rag.store.cell_rows import drop_tables, holds_tables
 from local_rag.store.connect import is_library, remembered
 from local_rag.store.context_rows import count_unwritten
 from local_rag.store.counts import is_unfinished
-from local_rag.store.database import Store, StoredDocument
+from local_rag.store.database import Store, StoredDocument, library_lock, locked_store
 from local_rag.store.erasing import erasing, include, order_erasing, ordered_erasures
 from local_rag.store.history import History, kept_history
-from local_rag.store.lock import library_lock, locked_store
 from local_rag.store.people_file import People
 from local_rag.store.storage_errors import storage_errors
 from local_rag.view import OnProgress, View, ignore

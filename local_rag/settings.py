@@ -15,6 +15,7 @@ from pydantic_settings import (
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
     TomlConfigSettingsSource,
 )
 
@@ -286,6 +287,8 @@ def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyT
             f"The setting {name} cannot be {first['input']!r} ({first['msg']}); "
             f"correct the flag, the variable LOCAL_RAG_{name.upper().replace('.', '_')} or {path}."
         ) from None
+    except SettingsError as error:
+        raise LibraryError(f"The variables LOCAL_RAG_... cannot be read ({error}); correct that one.") from None
     except (OSError, ValueError) as error:
         raise LibraryError(f"{path} cannot be read ({error}); correct it or delete it.") from None
 

@@ -66,6 +66,12 @@ def test_a_wrong_value_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         resolve_settings(tmp_path)
 
 
+def test_a_variable_that_names_a_whole_table_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RAG_SEARCH_ENGINE", "qdrant:http://127.0.0.1:1/x")
+    with pytest.raises(LibraryError, match=r"variables LOCAL_RAG_.* cannot be read .*search_engine"):
+        resolve_settings(tmp_path)
+
+
 def test_a_broken_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "settings.toml").write_text("profile = ")
     with pytest.raises(LibraryError, match=r"settings\.toml cannot be read"):

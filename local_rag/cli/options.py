@@ -86,9 +86,7 @@ def open_answer_relay(ctx: click.Context) -> None:
 
 def allowed_network(folder: Path) -> Network | Cluster:
     """Return what a command on a library may reach: nothing, or the hosts of the cluster that its settings name."""
-    named = any(
-        os.environ.get(f"LOCAL_RAG_{name}") for name in ("CLUSTER_ADDRESS", "SEARCH_ENGINE", "SEARCH_ENGINE_ADDRESS")
-    )
+    named = any(os.environ.get(f"LOCAL_RAG_{name}") for name in ("CLUSTER_ADDRESS", "SEARCH_ENGINE_ADDRESS"))
     if not named and not (folder / SETTINGS_FILE).exists():
         return Network.NONE
     # Imported here because most commands do not need to read settings at this point.

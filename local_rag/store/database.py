@@ -1,4 +1,4 @@
-"""The store of a library in SQLite: its roots, documents and chunks.
+"""The store of a library in SQLite: its roots, documents and chunks; and the lock of who writes.
 
 Documents and chunks are never changed in place: a changed file becomes a new document, and the old one is marked as
 superseded until no published generation names its chunks. A reader of the published generation therefore finds every
@@ -8,20 +8,24 @@ disk before the next step, and each row has a checksum.
 """
 
 import json
+import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from local_rag.asking import Filters
-from local_rag.files import FileStamp
+from local_rag.errors import LibraryError
+from local_rag.files import FileStamp, no_library
 from local_rag.index.protocol import AllowedDocuments
 from local_rag.keys import key_of
 from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, StoredChunk
-from local_rag.store.connect import connect, in_use
+from local_rag.store.connect import OWN_FILES, connect, in_use, is_library
+from local_rag.store.storage_errors import storage_errors
 
 
 class StoredDocument(NamedTuple):
@@ -489,3 +493,47 @@ def stored_chunk(row: tuple[object, ...]) -> StoredChunk:
     origin = UNKNOWN if url is None else Provenance(url, date, author, tuple(json.loads(str(tags))))  # type: ignore[arg-type]
     chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), *place)  # type: ignore[arg-type]
     return StoredChunk(identifier, document_id, path, title, chunk, terms, sentence, origin, kind, sha256)  # type: ignore[arg-type]
+
+
+@contextmanager
+def library_lock(folder: Path, *, create: bool = False) -> Iterator[None]:
+    """Hold a library's lock, which the system releases when the process ends; `create` makes a missing folder.
+
+    Raises LibraryError if another process holds the lock, or if the folder holds other files and no library.
+    """
+    if not create and not folder.is_dir():
+        raise LibraryError(no_library(folder))
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        others = [] if is_library(folder) else [path.name for path in folder.iterdir()]
+    except OSError as error:
+        raise LibraryError(
+            f"The library {folder} cannot be made ({error}); name another folder with `--library`."
+        ) from None
+    if strangers := sorted(set(others) - OWN_FILES):
+        raise LibraryError(
+            f"{folder} holds other files ({strangers[0]}) and no library; name an empty or new folder with `--library`."
+        )
+    owner = folder / "lock.pid"
+    with storage_errors(folder):
+        lock = FileLock(folder / "lock", timeout=0)
+        try:
+            lock.acquire()
+        except Timeout:
+            pid = owner.read_text().strip() if owner.exists() else ""
+            raise LibraryError(
+                f"Another local-rag (process {pid or 'unknown'}) is writing to {folder}; wait for it or stop it."
+            ) from None
+        try:
+            with suppress(OSError):  # on a full disk `clean` must work
+                owner.write_text(str(os.getpid()))
+            yield
+        finally:
+            lock.release()
+
+
+@contextmanager
+def locked_store(folder: Path, *, create: bool = False) -> Iterator[Store]:
+    """Hold a library's lock and yield its store, opened for writing; `create` makes both if they are missing."""
+    with library_lock(folder, create=create), closing(Store(folder, create=create, write=True)) as store:
+        yield store

@@ -26,7 +26,7 @@ from local_rag.indexing.vectors import embedder_identity
 from local_rag.library import Library
 from local_rag.model_records import InstalledModel
 from local_rag.settings import resolve_settings
-from local_rag.store.lock import locked_store
+from local_rag.store.database import locked_store
 from tests.fakes import EMBEDS_QUICKLY, QUICK, FakeEmbedder
 
 pytest.importorskip("qdrant_edge", reason="the extra [cluster-test] is not installed")

@@ -9,15 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_rag.cluster.engines.sparse_vectors import (
+    Tally,
+    bucket_of,
     chunk_vector,
     drift,
     exact_score,
+    in_buckets,
     number_of,
     posting_rows,
     question_vector,
     statistics_of,
 )
-from local_rag.cluster.engines.token_counts import Tally, bucket_of, in_buckets
 from local_rag.index.scoring import KeywordTuning, Statistics, TextCounts, even_blocks
 
 WORDS = ("tide", "wind", "boat", "harbour", "goat")

@@ -16,7 +16,7 @@ from selenium.webdriver.common.keys import Keys
 
 from local_rag.model_records import PLAIN_FORM
 from local_rag.serving.worker import LibraryWorker
-from local_rag.store.lock import library_lock
+from local_rag.store.database import library_lock
 from local_rag.web.app import make_app
 from tests.fakes import QUICK, generating
 from tests.support import served

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from local_rag.store.lock import library_lock
+from local_rag.store.database import library_lock
 from local_rag.store.people_file import add_person
 from tests.support import served
 

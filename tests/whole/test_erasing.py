@@ -18,10 +18,9 @@ from local_rag.extraction.columns import parse_columns
 from local_rag.extraction.saved_tables import SavedTables
 from local_rag.library import Library
 from local_rag.records import Answer, Citation, Passage
-from local_rag.store.database import Store
+from local_rag.store.database import Store, library_lock
 from local_rag.store.erasing import erasing
 from local_rag.store.history import History
-from local_rag.store.lock import library_lock
 from local_rag.store.people_file import add_person, list_people
 from tests.support import served
 from tests.support.served import client

@@ -12,7 +12,7 @@ import pytest
 from local_rag import Library
 from local_rag.errors import LibraryError
 from local_rag.indexing.indexer import IndexReport
-from local_rag.store.lock import library_lock
+from local_rag.store.database import library_lock
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, IgnoresCase
 

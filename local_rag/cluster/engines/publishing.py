@@ -17,14 +17,15 @@ import numpy as np
 from local_rag.cluster.engines.client import Client, NothingThereError
 from local_rag.cluster.engines.points import document_payload, facts_key, points_of, row_points, words_of
 from local_rag.cluster.engines.qdrant_index import WORDS, Place, QdrantIndex, point_id
-from local_rag.cluster.engines.sparse_vectors import drift, statistics_of
-from local_rag.cluster.engines.token_counts import (
+from local_rag.cluster.engines.sparse_vectors import (
     PER_BUCKET,
     Tally,
     bucket_of,
     counts_in,
+    drift,
     in_buckets,
     payload_of_counts,
+    statistics_of,
     summed,
 )
 from local_rag.errors import ClusterError

@@ -17,8 +17,15 @@ import numpy as np
 from local_rag.asking import Filters
 from local_rag.cluster.engines.client import Client, NothingThereError
 from local_rag.cluster.engines.points import chunk_of, conditions_of, passage_of, points_of
-from local_rag.cluster.engines.sparse_vectors import differs, drift, exact_score, number_of, question_vector
-from local_rag.cluster.engines.token_counts import bucket_of, counts_in
+from local_rag.cluster.engines.sparse_vectors import (
+    bucket_of,
+    counts_in,
+    differs,
+    drift,
+    exact_score,
+    number_of,
+    question_vector,
+)
 from local_rag.errors import ClusterError, DamagedLibraryError
 from local_rag.index.protocol import Allowed, AllowedDocuments
 from local_rag.index.scoring import Statistics, TextCounts

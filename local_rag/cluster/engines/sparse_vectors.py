@@ -4,11 +4,21 @@ A chunk's vector holds the saturated frequencies of its tokens, which depend on 
 written under the averages that its collection began with, and stays. While the averages differ from those, the engine's
 scores only choose candidates: frequencies and lengths of these give the scores of `index/scoring.py` under the averages
 of today, and `drift` says by how much any other chunk can have been underestimated.
+
+How many chunks and surroundings hold each token is counted in bounded memory, and kept in the engine as a sum: a table
+of all counts, in buckets of neighbouring numbers, and a difference for each publish since. A publish writes its
+difference and adds a few earlier ones to some buckets in turn, so neither is ever written whole. A bucket says up to
+which generation it holds the differences; a reader adds those of its own generation and before.
 """
 
+import struct
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+import numpy as np
 
 from local_rag.index.scoring import (
     KEYWORDS,
@@ -136,3 +146,107 @@ def drift(written: Statistics, now: Statistics) -> float:
 def differs(written: Statistics, now: Statistics) -> bool:
     """Return whether the averages differ at all."""
     return (written.own.average, written.around.average) != (now.own.average, now.around.average)
+
+
+_TOGETHER = 1 << 18  # tokens counted in memory
+_PARTS = 64
+PER_BUCKET = 256
+_ROW = struct.Struct("<Qii")
+_FIELDS = np.dtype([("number", "<u8"), ("own", "<i4"), ("around", "<i4")])
+
+
+@dataclass(slots=True)
+class Tally:
+    """What rows add to the counts of an index, or take from them; files hold the tokens that would fill the memory."""
+
+    statistics: Statistics = field(default_factory=Statistics)
+    rows: int = 0
+    _counts: dict[int, list[int]] = field(default_factory=dict)
+    _files: list[IO[bytes]] = field(default_factory=list)
+    together: int = _TOGETHER
+
+    def add(self, lengths: Sequence[int], tokens: Iterable[int], change: int = 1) -> None:
+        """Add a row with the entries of its sparse vector, or take it away with -1.
+
+        `lengths` are those of the row and of its surroundings; the third number is 1 if the row stands for these.
+        """
+        own, around, first = lengths
+        self.rows += change
+        self.statistics += Statistics(
+            TextCounts(change, change * own), TextCounts(change * first, change * first * around)
+        )
+        for number in tokens:
+            column = number >> NUMBER_BITS
+            if first or not column:
+                self._counts.setdefault(number & ((1 << NUMBER_BITS) - 1), [0, 0])[column] += change
+        if len(self._counts) > self.together:
+            self._spill()
+
+    def _spill(self) -> None:
+        self._files = self._files or [tempfile.TemporaryFile() for _ in range(_PARTS)]  # noqa: SIM115  see close
+        for number, counts in self._counts.items():
+            self._files[number * _PARTS >> NUMBER_BITS].write(_ROW.pack(number, *counts))
+        self._counts.clear()
+
+    def sums(self) -> Iterator[np.ndarray]:
+        """Yield arrays of number, own and around, ascending by number, without those that are zero."""
+        if not self._files:
+            rows = [(number, *counts) for number, counts in self._counts.items()]
+            yield summed(np.array(rows, dtype=_FIELDS))
+            return
+        self._spill()
+        for file in self._files:
+            file.seek(0)
+            yield summed(np.frombuffer(file.read(), dtype=_FIELDS))
+
+    def close(self) -> None:
+        """Delete the files."""
+        for file in self._files:
+            file.close()
+
+    def different(self) -> int:
+        """Return how many tokens have a count."""
+        return sum(map(len, self.sums()))
+
+
+def summed(rows: np.ndarray) -> np.ndarray:
+    """Return rows ascending by number, those of one number added up, without those that are zero."""
+    numbers, first = np.unique(rows["number"], return_inverse=True)
+    found = np.zeros(len(numbers), dtype=_FIELDS)
+    found["number"] = numbers
+    for column in ("own", "around"):
+        np.add.at(found[column], first, rows[column])
+    left: np.ndarray = found[(found["own"] != 0) | (found["around"] != 0)]
+    return left
+
+
+def bucket_of(number: int, buckets: int) -> int:
+    """Return the bucket of a token."""
+    return number * buckets >> NUMBER_BITS
+
+
+def payload_of_counts(rows: np.ndarray) -> dict[str, list[int]]:
+    """Return counts as they stand in a point."""
+    return {name: rows[name].tolist() for name in ("number", "own", "around")}
+
+
+def counts_in(payload: Mapping[str, Any]) -> np.ndarray:
+    """Return the counts of a point."""
+    rows = np.zeros(len(payload["number"]), dtype=_FIELDS)
+    for name in ("number", "own", "around"):
+        rows[name] = payload[name]
+    return rows
+
+
+def in_buckets(sums: Iterable[np.ndarray], buckets: int) -> Iterator[tuple[int, np.ndarray]]:
+    """Yield each bucket with its counts, from counts that ascend; a bucket may hold none."""
+    waiting, bucket = np.zeros(0, dtype=_FIELDS), 0
+    for rows in sums:
+        waiting = np.concatenate([waiting, rows])
+        places = (waiting["number"] * np.uint64(buckets)) >> np.uint64(NUMBER_BITS)
+        complete = int(places[-1]) if len(places) else bucket
+        for one in range(bucket, complete):
+            yield one, waiting[places == one]
+        waiting, bucket = waiting[places >= complete], complete
+    for one in range(bucket, buckets):
+        yield one, waiting if one == bucket else waiting[:0]
