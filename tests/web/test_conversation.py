@@ -343,11 +343,11 @@ def test_a_wrong_answer_is_a_question_to_look_at_until_its_passage_is_chosen(
     assert wrong is not None
     fields = {"question": QUESTION, "wrong": wrong[1]}
     for _ in range(2):
-        assert talking.post("/inspect/question", data=fields, headers=JSON).json() == {"kept": "wrong"}
+        assert talking.post("/rate", data=fields, headers=JSON).json()["kept"] == "wrong"
     refused = talking.post("/ask", data={"question": "Will zebras refuse?"}).text
     assert 'name="wrong" value="0"' in refused
     assert 'class="right"' not in refused, "nothing was cited that could be right"
-    talking.post("/inspect/question", data={"question": "Will zebras refuse?", "wrong": "0"})
+    talking.post("/rate", data={"question": "Will zebras refuse?", "wrong": "0"})
     assert not (folder / "questions" / "questions.jsonl").exists(), "it is no golden passage"
     listed = talking.get("/inspect").text
     assert (listed.count(f">{QUESTION}</a>"), listed.count(">Will zebras refuse?</a>")) == (1, 1)

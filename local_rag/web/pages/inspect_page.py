@@ -94,20 +94,15 @@ def _page(request: PageRequest, shown: Mapping[str, Any], **traced: Any) -> Resp
 
 
 async def keep(request: PageRequest) -> Response:
-    """Add a question and the passage that answers it to the library's own dataset, or mark its answer as wrong."""
+    """Add a question and the passage that answers it to the library's own dataset."""
     request.require("editor")
     fields = await request.fields()
-    is_wrong, question = "wrong" in fields, text_field(fields, "question")
-    chunk = parse_number(str(fields.get("wrong" if is_wrong else "chunk", "")))
+    question, chunk = text_field(fields, "question"), parse_number(str(fields.get("chunk", "")))
     require_question(question)
-    if chunk is None or not (chunk or is_wrong):  # an answer that cites nothing can be wrong, too
+    if not chunk:
         raise QuestionError("No passage was named; choose the one that answers the question.")
-    if is_wrong:
-        await request.aside(lambda: request.service.mark(question, "wrong", request.caller, chunk_id=chunk))
-    else:
-        await request.aside(lambda: request.library.record_question(question, chunk))
-    kept = "wrong" if is_wrong else "right"
-    return request.done(f"/inspect?{urlencode({'q': question, 'written': kept})}", {"kept": kept})
+    await request.aside(lambda: request.library.record_question(question, chunk))
+    return request.done(f"/inspect?{urlencode({'q': question, 'written': 'right'})}", {"kept": "right"})
 
 
 ROUTES = (Route("/inspect", inspect), Route("/inspect/question", keep, methods=["POST"]))
