@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib.metadata
+import itertools
 import json
 import sys
 import time
@@ -20,9 +21,9 @@ from starlette.types import Receive, Scope, Send
 
 from local_rag.asking import HOST
 from local_rag.errors import LocalRagError
-from local_rag.mcp.shapes import RULES, SHAPES, Arguments, listed_tools, write_instructions
+from local_rag.mcp.shapes import RULES, SHAPES, Arguments, listed_tools, shortened, write_instructions
 from local_rag.mcp.token_budget import as_text
-from local_rag.mcp.tools import HANDLERS, Progress
+from local_rag.mcp.tools import HANDLERS
 from local_rag.serving.http import caller_of, person_of
 from local_rag.serving.requests import Caller
 from local_rag.serving.service import Service
@@ -31,6 +32,7 @@ from local_rag.view import View
 NAME = "local-rag"
 _ROUTE = "/mcp"
 _WAKE_SECONDS = 0.1
+_LONGEST_MESSAGE = 2000  # characters of what a host is told while it waits
 
 
 def make_server(service: Service, instructions: str, *, with_ask: bool = False) -> Server[Any]:
@@ -44,12 +46,17 @@ def make_server(service: Service, instructions: str, *, with_ask: bool = False) 
         return types.ListToolsResult(tools=tools)
 
     async def call_tool(context: Any, asked: types.CallToolRequestParams) -> types.CallToolResult:
+        number = itertools.count(1)
+
+        async def tell(message: str) -> None:
+            """Tell a message, whose number is what progresses; how many will follow is not known."""
+            await context.session.report_progress(next(number), None, shortened(message, _LONGEST_MESSAGE))
+
         if asked.name not in names:
             raise MCPError(types.INVALID_PARAMS, f"There is no tool {asked.name[:60]!r}.")
         service.wake()
         try:
             arguments = SHAPES[asked.name].arguments.model_validate(asked.arguments or {})
-            tell = Progress(context.session.report_progress)
             result = await HANDLERS[asked.name](service, arguments, _caller_of(context), tell)
         except ValidationError as error:
             return _failed(_refusal(asked.name, error))

@@ -25,7 +25,6 @@ from local_rag.extraction.extraction import Row, Table
 from local_rag.extraction.saved_tables import SavedTable
 from local_rag.feedback.gaps import closest_of
 from local_rag.mcp import shapes
-from local_rag.mcp.shapes import shortened
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_list, fit_page, fit_passages, fit_text
 from local_rag.records import Passage, Written
 from local_rag.retrieval.searcher import Trace
@@ -39,19 +38,6 @@ T = TypeVar("T")
 Tell = Callable[[str], Awaitable[None]]
 _PING_SECONDS = 10.0  # hosts give up on what says nothing
 _WRITTEN_SECONDS = 0.25  # between two messages of the text as it is written
-_LONGEST_MESSAGE = 2000  # characters of a message
-
-
-class Progress:
-    """Tell messages, whose number is what progresses; how many will follow is not known."""
-
-    def __init__(self, report: Callable[[float, float | None, str | None], Awaitable[None]]) -> None:
-        self._report, self._told = report, 0
-
-    async def __call__(self, message: str) -> None:
-        """Tell a message."""
-        self._told += 1
-        await self._report(self._told, None, shortened(message, _LONGEST_MESSAGE))
 
 
 async def followed(job: Job[T], tell: Tell) -> T:
