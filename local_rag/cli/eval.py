@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
@@ -267,7 +266,7 @@ def contexts(dataset: Path | None, library: Path, count: int, as_json: bool, **s
         dataset = _DRAFTED
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         gain = measure_gain(opened, dataset, count=count, parts=current_parts(), progress=progress)
-    click.echo(printable_json(gain) if as_json else printable(gain_as_text(asdict(gain))))
+    click.echo(printable_json(gain) if as_json else printable(gain_as_text(gain)))
 
 
 @command.command(epilog="Example: local-rag eval make documents --output my-eval")

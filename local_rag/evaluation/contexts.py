@@ -6,9 +6,10 @@ questions from chunks all over the library. The result says so because no user h
 
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from local_rag.catalogue.library_status import GAIN
 from local_rag.errors import DatasetError, LibraryError
@@ -28,30 +29,9 @@ _FEWEST = 4  # questions that allow a conclusion
 Chunks = Mapping[int, tuple[str, Chunk]]  # chunk id -> (document, chunk)
 
 
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """What contexts gain: recall in percent and MRR of the last stage with and without them; `p` from paired tests.
-
-    `drafted` is true if the model wrote the questions, and `unreviewed` if not all questions of a dataset are reviewed.
-    """
-
-    at: str
-    context: str
-    chunks: int
-    contexts: int
-    questions: int
-    drafted: bool
-    unreviewed: bool
-    stage: str
-    recall_with: float
-    recall_without: float
-    recall_p: float
-    mrr_with: float
-    mrr_without: float
-    mrr_p: float
-
-
-def measure_gain(library: Library, dataset: Path | None, *, count: int, parts: Parts, progress: OnProgress) -> Gain:
+def measure_gain(
+    library: Library, dataset: Path | None, *, count: int, parts: Parts, progress: OnProgress
+) -> dict[str, Any]:
     """Ask at most `count` questions with and without contexts, and store in the library what contexts gain."""
     manifest = library.manifest()
     if manifest["fingerprint"]["context"] != "auto" or not manifest["generated_contexts"]:
@@ -82,24 +62,24 @@ def measure_gain(library: Library, dataset: Path | None, *, count: int, parts: P
     compared = compare_reports(*({"per_question": rows} for rows, _ in pair))["stages"]
     stage = list(compared)[-1]
     recall, mrr = compared[stage]["recall@5"], compared[stage]["mrr@10"]
-    gain = Gain(
-        at=datetime.now(UTC).isoformat(timespec="seconds"),
-        context=manifest["fingerprint"]["context"],
-        chunks=manifest["chunks"],
-        contexts=manifest["generated_contexts"],
-        questions=len(questions),
-        drafted=dataset is None,
-        unreviewed=not all(question.reviewed for question in questions),
-        stage=stage,
-        recall_with=recall["this"],
-        recall_without=recall["other"],
-        recall_p=recall["p"],
-        mrr_with=mrr["this"],
-        mrr_without=mrr["other"],
-        mrr_p=mrr["p"],
-    )
+    gain = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "context": manifest["fingerprint"]["context"],
+        "chunks": manifest["chunks"],
+        "contexts": manifest["generated_contexts"],
+        "questions": len(questions),
+        "drafted": dataset is None,
+        "unreviewed": not all(question.reviewed for question in questions),
+        "stage": stage,
+        "recall_with": recall["this"],
+        "recall_without": recall["other"],
+        "recall_p": recall["p"],
+        "mrr_with": mrr["this"],
+        "mrr_without": mrr["other"],
+        "mrr_p": mrr["p"],
+    }
     with library.writing() as (store, _):
-        store.remember({GAIN: asdict(gain)})
+        store.remember({GAIN: gain})
     return gain
 
 

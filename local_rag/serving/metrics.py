@@ -6,7 +6,6 @@ import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
@@ -25,16 +24,6 @@ _HELP = {
 }
 
 Labels = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Duration:
-    """How long the last jobs took in one stage, in seconds."""
-
-    stage: str
-    count: int
-    median: float
-    slowest: float
 
 
 class Metrics:
@@ -79,12 +68,15 @@ class Metrics:
             for stage, took in seconds.items():
                 self._last[stage].append(took)
 
-    def durations(self) -> list[Duration]:
-        """Return how long the last jobs took, the slowest stage first."""
+    def durations(self) -> list[dict[str, Any]]:
+        """Return how many seconds the last jobs took in each stage, the slowest one first."""
         with self._lock:
             last = {stage: list(took) for stage, took in self._last.items()}
-        durations = [Duration(name, len(took), statistics.median(took), max(took)) for name, took in last.items()]
-        return sorted(durations, key=lambda duration: -duration.median)
+        durations = [
+            {"stage": name, "count": len(took), "median": statistics.median(took), "slowest": max(took)}
+            for name, took in last.items()
+        ]
+        return sorted(durations, key=lambda one: -one["median"])
 
     def text(self, gauges: Mapping[str, float]) -> str:
         """Return all counts, and some values of this moment, in the text format of Prometheus."""

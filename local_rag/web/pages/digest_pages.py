@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from starlette.responses import Response
@@ -26,26 +25,6 @@ _MOST_NAMES = 500  # documents that a field offers
 _LONGEST = 2000  # characters of a quotation on a page
 _LONGEST_NAME = 1000
 _PIECE = re.compile(r"\w+(?:[.,]\w+)*+|\W+?(?=\w|\Z)")
-
-
-@dataclass(frozen=True, slots=True)
-class Quoted:
-    """A quotation in pieces, each with whether the other document says it otherwise, and where it leads."""
-
-    pieces: tuple[tuple[str, bool], ...]
-    location: str
-    section: str
-    address: str
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A change with both quotations side by side."""
-
-    kind: str
-    summary: str
-    before: Quoted | None
-    after: Quoted | None
 
 
 def diff(request: PageRequest) -> Response:
@@ -95,7 +74,7 @@ def brief(request: PageRequest) -> Response:
     if query.get("format") == "markdown":
         return attachment(brief_as_markdown(found, escaped, name), "brief.md", "text/markdown")
 
-    def quoted(some: Sequence[Line]) -> list[tuple[str, Quoted]]:
+    def quoted(some: Sequence[Line]) -> list[tuple[str, dict[str, Any]]]:
         return [(one.value, _quoted(one.place, "", documents, name)) for one in some]
 
     headings = [(heading, quoted(some)) for heading, some in headings_of(found)]
@@ -111,24 +90,25 @@ def _offered(request: PageRequest, documents: Mapping[str, int]) -> list[str]:
     return [name(path) for path in sorted(documents)[:_MOST_NAMES]]
 
 
-def _row(change: Change, documents: Mapping[str, int], name: Name) -> Row:
+def _row(change: Change, documents: Mapping[str, int], name: Name) -> dict[str, Any]:
+    """Return a change with both quotations side by side."""
     before, after = change.before, change.after
     texts = [place.text[:_LONGEST] if place and change.kind != "moved" else "" for place in (before, after)]
-    return Row(
-        change.kind,
-        change.summary,
-        _quoted(before, texts[1], documents, name) if before else None,
-        _quoted(after, texts[0], documents, name) if after else None,
-    )
+    return {
+        "kind": change.kind,
+        "summary": change.summary,
+        "before": _quoted(before, texts[1], documents, name) if before else None,
+        "after": _quoted(after, texts[0], documents, name) if after else None,
+    }
 
 
-def _quoted(place: Place, other: str, documents: Mapping[str, int], name: Name) -> Quoted:
+def _quoted(place: Place, other: str, documents: Mapping[str, int], name: Name) -> dict[str, Any]:
+    """Return a quotation in pieces, each with whether the other document says it otherwise, and where it leads."""
     text = place.text if len(place.text) <= _LONGEST else f"{place.text[:_LONGEST]}\u2026"
     document = documents.get(place.path)
     address = f"/document/{document}?from={place.start}" if document is not None else ""
-    return Quoted(
-        tuple(_pieces(_as_it_looks(text), _as_it_looks(other))), place.location_by(name), place.section, address
-    )
+    pieces = list(_pieces(_as_it_looks(text), _as_it_looks(other)))
+    return {"pieces": pieces, "location": place.location_by(name), "section": place.section, "address": address}
 
 
 def _as_it_looks(text: str) -> str:

@@ -35,15 +35,6 @@ class Row:
     kept: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Missing:
-    """The best rank of any chunk of a document in each stage, None if no chunk is among its candidates."""
-
-    path: str
-    chunks: int
-    ranks: Mapping[str, int | None]
-
-
 async def inspect(request: PageRequest) -> Response:
     """Show the candidates of a search."""
     query = request.query_params
@@ -119,8 +110,11 @@ def is_shown(row: Row, view: str, kept: int) -> bool:
     return True
 
 
-def why_missing(library: View, trace: Trace, path: str) -> list[Missing]:
-    """Return the best rank in every stage of any chunk of each document whose path contains this text."""
+def why_missing(library: View, trace: Trace, path: str) -> list[dict[str, Any]]:
+    """Return the best rank in every stage of any chunk of each document whose path contains this text.
+
+    It is None where no chunk is among the candidates of a stage.
+    """
     wanted = path.strip().casefold()
     documents = [number for name, number in library.contents().documents.items() if wanted in name.casefold()]
     missing = []
@@ -130,5 +124,5 @@ def why_missing(library: View, trace: Trace, path: str) -> list[Missing]:
             name: next((rank for rank, chunk in enumerate(ranking, start=1) if chunk in chunks), None)
             for name, ranking in trace.rankings.items()
         }
-        missing.append(Missing(document.path, len(chunks), ranks))
+        missing.append({"path": document.path, "chunks": len(chunks), "ranks": ranks})
     return missing

@@ -13,9 +13,8 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 from starlette.routing import Route
 
-from local_rag.catalogue.browsing import FolderCount, Look
+from local_rag.catalogue.browsing import Look
 from local_rag.catalogue.contents import IndexedDocument, IndexProgress
-from local_rag.catalogue.library_status import Status
 from local_rag.errors import ModelError
 from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
@@ -62,55 +61,27 @@ class ProgressView:
     left: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentView:
-    """A document with its state as text, and what of its file could not be read."""
-
-    id: int
-    path: str
-    title: str
-    chunks: int
-    state: str
-    notes: tuple[str, ...]
-    size: int
-    changed: str
-
-
-@dataclass(frozen=True, slots=True)
-class ModelView:
-    """The model of a role, with the hash of its weights and its licence as far as they are known."""
-
-    role: str
-    name: str
-    licence: str
-    sha256: str
-    installed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class LibraryView:
-    """All that the page of the library shows: of `found` documents that are looked at, those from `start` on."""
-
-    status: Status
-    progress: ProgressView
-    documents: tuple[DocumentView, ...]
-    found: int
-    folders: tuple[FolderCount, ...]
-    above: tuple[FolderCount, ...]
-    in_part: int
-    skipped: tuple[tuple[str, str], ...]
-    models: tuple[ModelView, ...]
-    start: int
-    before: int | None
-    after: int | None
-    whole: bool
-
-
 def library(request: PageRequest) -> Response:
     """Show the library: what needs attention, and the documents that are looked at."""
-    wanted, start = look_of(request.query_params), offset(request, "from")
-    models = request.person.may("owner") and request.library.is_whole  # they belong to who runs the server
-    view = view_library(request.library, request.app.state.pace, wanted, start=start, models=models)
+    wanted, start, seen = look_of(request.query_params), offset(request, "from"), request.library
+    listing = seen.browse(wanted, start=start, count=_LISTED)
+    going = view_progress(seen.index_progress(), request.app.state.pace if seen.is_whole else None)
+    view = {
+        "status": seen.status(),
+        "progress": going,
+        "documents": list(map(_view_document, listing.documents)),
+        "found": listing.found,
+        "folders": listing.folders,
+        "above": listing.above,
+        "in_part": listing.in_part,
+        "skipped": seen.unread()[:_MOST_SKIPPED],
+        # They belong to who runs the server.
+        "models": _models(seen) if request.person.may("owner") and seen.is_whole else [],
+        "start": start,
+        "before": max(0, start - _LISTED) if start else None,
+        "after": start + _LISTED if start + _LISTED < listing.found else None,
+        "whole": seen.is_whole,
+    }
     if request.wants_json:
         return json_response(view)
     task = change_of(request)
@@ -122,7 +93,7 @@ def library(request: PageRequest) -> Response:
         checkup=request.app.state.checkup.view,
         may_change=may_change(request),
         task=task,
-        progress=_shown(request, view.progress, task),
+        progress=_shown(request, going, task),
     )
 
 
@@ -161,33 +132,6 @@ def _shown(request: PageRequest, progress: ProgressView, task: ChangeView) -> Pr
     return progress if may_change(request) and not (task.running and task.what != "contexts") else None
 
 
-def view_library(
-    library: View,
-    pace: Pace,
-    wanted: Look = Look(),  # noqa: B008
-    *,
-    start: int = 0,
-    models: bool = True,
-) -> LibraryView:
-    """Gather what the page shows, with the documents from `start` on, and the `models` for who runs the server."""
-    status, listing = library.status(), library.browse(wanted, start=start, count=_LISTED)
-    return LibraryView(
-        status=status,
-        progress=view_progress(library.index_progress(), pace if library.is_whole else None),
-        documents=tuple(map(_view_document, listing.documents)),
-        found=listing.found,
-        folders=listing.folders,
-        above=listing.above,
-        in_part=listing.in_part,
-        skipped=tuple(library.unread()[:_MOST_SKIPPED]),
-        models=tuple(_models(library)) if models else (),
-        start=start,
-        before=max(0, start - _LISTED) if start else None,
-        after=start + _LISTED if start + _LISTED < listing.found else None,
-        whole=library.is_whole,
-    )
-
-
 def view_progress(indexing: IndexProgress, pace: Pace | None) -> ProgressView:
     """Return how far an index is.
 
@@ -198,18 +142,11 @@ def view_progress(indexing: IndexProgress, pace: Pace | None) -> ProgressView:
     return ProgressView(indexing.running, done, total, rate, (total - done) / rate if rate else None)
 
 
-def _view_document(document: IndexedDocument) -> DocumentView:
+def _view_document(document: IndexedDocument) -> dict[str, Any]:
+    """Return a document with its state as text, and what of its file could not be read."""
     state = STATES[document.state] or ("waiting to be embedded" if document.vectors < document.chunks else "ready")
-    return DocumentView(
-        document.id,
-        document.path,
-        document.title,
-        document.chunks,
-        state,
-        document.notes,
-        document.size,
-        _day(document.changed),
-    )
+    told = {name: getattr(document, name) for name in ("id", "path", "title", "chunks", "notes", "size")}
+    return told | {"state": state, "changed": _day(document.changed)}
 
 
 def _day(seconds: int) -> str:
@@ -219,7 +156,8 @@ def _day(seconds: int) -> str:
         return ""
 
 
-def _models(library: View) -> list[ModelView]:
+def _models(library: View) -> list[dict[str, Any]]:
+    """Return the model of each role, with the hash of its weights and its licence as far as they are known."""
     registered, models = load_registry().models, []
     for role, name in chosen(library.settings).items():
         entry: Any = registered.get(name)
@@ -228,6 +166,6 @@ def _models(library: View) -> list[ModelView]:
         except ModelError:
             installed = None
         sha256 = entry.weights.sha256 if entry else installed.identity if installed else ""
-        licence = entry.licence if entry else "your own"
-        models.append(ModelView(role, Path(name).name, licence, sha256, installed is not None))
+        told = {"role": role, "name": Path(name).name, "licence": entry.licence if entry else "your own"}
+        models.append({**told, "sha256": sha256, "installed": installed is not None})
     return models

@@ -28,27 +28,6 @@ _NAMED = 12  # documents that are shown of those that a person sees
 
 
 @dataclass(frozen=True, slots=True)
-class SeenView:
-    """What somebody with limits sees: how many of `all` documents, in which folders, and some of them by name."""
-
-    documents: int
-    all: int
-    folders: tuple[tuple[str, int], ...]
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PersonView:
-    """A person with the number of documents that this person sees, and until when an unused link counts."""
-
-    person: Person
-    documents: int
-    limited: bool
-    link_until: str
-    is_me: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Draft:
     """What a form says of a person; without an `id` it is a new one."""
 
@@ -76,13 +55,13 @@ def people(request: PageRequest) -> Response:
     if request.wants_json:
         return json_response([_as_dict(one, found.given_limits(one)) for one in every])
     views = [
-        PersonView(
-            one,
-            len(library.seen_by(one.limits).contents().documents),
-            bool(one.limits),
-            _day(links.get(one.id)),
-            one.id == request.person.id,
-        )
+        {
+            "person": one,
+            "documents": len(library.seen_by(one.limits).contents().documents),
+            "limited": bool(one.limits),
+            "link_until": _day(links.get(one.id)),  # while it is unused
+            "is_me": one.id == request.person.id,
+        }
         for one in every
     ]
     documents = len(library.contents().documents)
@@ -228,8 +207,11 @@ def _form(request: PageRequest, draft: Draft, *, problem: str = "") -> Response:
     return request.page("person.html", status=400 if problem else 200, problem_of_form=problem, **shown)
 
 
-def _seen(request: PageRequest, draft: Draft) -> SeenView:
-    """Return what the person would see; nothing while nothing is chosen."""
+def _seen(request: PageRequest, draft: Draft) -> dict[str, Any]:
+    """Return what the person would see: how many of all documents, in which folders, and some of them by name.
+
+    That is nothing while nothing is chosen.
+    """
     library = request.service.library
     every, limits = library.contents(), Filters()
     if not draft.everything:
@@ -237,8 +219,8 @@ def _seen(request: PageRequest, draft: Draft) -> SeenView:
     seen = every if not limits else library.seen_by(limits).contents()
     name = names_below(outermost(seen.roots))
     names = tuple(name(path) for path in islice(sorted(seen.documents), _NAMED))
-    folders = tuple((one.place, one.count) for one in _parting(folder_tree(seen)))
-    return SeenView(len(seen.documents), len(every.documents), folders[:_NAMED], names)
+    folders = [(one.place, one.count) for one in _parting(folder_tree(seen))][:_NAMED]
+    return {"documents": len(seen.documents), "all": len(every.documents), "folders": folders, "names": names}
 
 
 def _parting(tree: Sequence[Branch | Leaf]) -> list[Branch]:

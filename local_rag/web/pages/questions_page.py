@@ -47,41 +47,6 @@ ROWS = 100  # on a page
 _MOST_LISTED = 5  # places of a list
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedText:
-    """A quotation, the place it is from, and the address that leads there, empty if the document has gone."""
-
-    text: Markup
-    place: str
-    number: int
-    address: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
-    """The answer to the question with this `number`; `correction` is what a person has written in its place."""
-
-    number: int
-    question: str
-    outcome: RowOutcome
-    text: Markup
-    plain: str
-    quotes: tuple[QuotedText, ...]
-    remarks: tuple[str, ...]
-    probability: float | None
-    correction: KeptCorrection | None
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerTable:
-    """Some of the `found` rows that have the outcome that is asked for, and how many there are of each."""
-
-    rows: tuple[AnswerRow, ...]
-    found: int
-    counts: Mapping[RowOutcome, int]
-    start: int
-
-
 _ORDERS: Mapping[str, Callable[[tuple[int, Answer, RowOutcome]], Any]] = {
     "number": lambda one: one[0],
     "question": lambda one: (one[1].question.casefold(), one[0]),
@@ -100,7 +65,7 @@ def view_rows(
     order: str = "",
     down: bool = False,
     start: int = 0,
-) -> AnswerTable:
+) -> dict[str, Any]:
     """Return the rows of one outcome, or of all, in an order: `number`, `question`, `outcome`, or how `sure` it is."""
     numbers = {question: number for number, question in enumerate(asked, start=1)}
     every: list[tuple[int, Answer, RowOutcome]] = [
@@ -120,12 +85,13 @@ def view_rows(
             answer,
             what,
             corrections.get(answer.question),
-            tuple(_view_quotation(name, *one, location) for one, location in zip(quoted, located, strict=False)),
+            [_view_quotation(name, *one, location) for one, location in zip(quoted, located, strict=False)],
         )
         for number, answer, what, quoted in shown
     )
     counts = Counter(what for _, _, what in every)
-    return AnswerTable(rows, len(fitting), {one: counts[one] for one in OUTCOMES}, start)
+    of_each = {one: counts[one] for one in OUTCOMES}
+    return {"rows": rows, "found": len(fitting), "counts": of_each, "start": start}
 
 
 def _view_row(
@@ -134,23 +100,24 @@ def _view_row(
     answer: Answer,
     outcome: RowOutcome,
     correction: KeptCorrection | None,
-    quotes: tuple[QuotedText, ...],
-) -> AnswerRow:
+    quotes: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """Return the answer to the question with this number; a correction is what a person has written in its place."""
     said = found_headline(answer.found) if answer.found else answer.text
     sources = [one.citation for one in answer.quotes] if answer.answered and not answer.found else ()
-    return AnswerRow(
-        number=number,
-        question=answer.question,
-        outcome=outcome,
-        text=show_answer(said, sources, anchor=f"row-{number}-source")
+    return {
+        "number": number,
+        "question": answer.question,
+        "outcome": outcome,
+        "text": show_answer(said, sources, anchor=f"row-{number}-source")
         if answer.answered
         else Markup("<p>{}</p>").format(Markup("<br>").join(said.splitlines())),
-        plain=said,
-        quotes=quotes,
-        remarks=tuple(remarks(answer, name)),
-        probability=answer.probability,
-        correction=correction,
-    )
+        "plain": said,
+        "quotes": quotes,
+        "remarks": remarks(answer, name),
+        "probability": answer.probability,
+        "correction": correction,
+    }
 
 
 def _quoted(answer: Answer) -> list[tuple[Passage, str, tuple[int, int], int]]:
@@ -163,9 +130,11 @@ def _quoted(answer: Answer) -> list[tuple[Passage, str, tuple[int, int], int]]:
 
 def _view_quotation(
     name: Name, passage: Passage, text: str, words: tuple[int, int], number: int, location: Location
-) -> QuotedText:
+) -> dict[str, Any]:
+    """Return a quotation, the place it is from, and the address that leads there, empty if the document has gone."""
     address = address_of(location.document, passage, words) if location.document is not None else ""
-    return QuotedText(show_quote(passage, text, words[0]), place_of(passage, name, words[0]), number, address)
+    place = place_of(passage, name, words[0])
+    return {"text": show_quote(passage, text, words[0]), "place": place, "number": number, "address": address}
 
 
 MOST_QUESTIONS, _MOST_LISTS = 1000, 50

@@ -1,8 +1,9 @@
-"""What the pages show of an answer and of passages, in records with every field that a template needs."""
+"""What the pages show of an answer and of passages, with everything that a template needs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from markupsafe import Markup
 
@@ -10,7 +11,7 @@ from local_rag.answering.remarks import is_doubtful, place_of, remarks
 from local_rag.catalogue.contents import Location, SeenState
 from local_rag.display import Name, cell_as_text, found_headline, one_line, table_lines, version_lines
 from local_rag.models.choice import chosen
-from local_rag.records import SHOWN_TABLE_ROWS, Answer, Found, Outcome, Passage, TableAnswer, heading_path
+from local_rag.records import SHOWN_TABLE_ROWS, Answer, Found, Passage, TableAnswer, heading_path
 from local_rag.retrieval.highlights import marks, readable
 from local_rag.view import View
 from local_rag.web.views.answer_html import show_answer
@@ -52,88 +53,19 @@ class Card:
     image: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class QuoteView:
-    """A quotation with the number of its source, the place of that and the id of its card."""
-
-    text: Markup
-    number: int
-    place: str
-    anchor: str
-
-
-@dataclass(frozen=True, slots=True)
-class RowsView:
-    """What was computed from rows, as it is shown; `count` is the number of all rows, `query` selects them.
-
-    Of the parts of a line, every second one is a name or a value.
-    """
-
-    headline: str
-    lines: Sequence[Sequence[str]]
-    columns: Sequence[tuple[str, bool]]
-    rows: Sequence[Sequence[str]]
-    count: int
-    query: str
-    sources: Sequence[str]
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerView:
-    """An answer as it is shown; `headline` is its first line, and `chunk` the passage cited first.
-
-    `notice` says what became of its conversation.
-    """
-
-    text: Markup
-    headline: str
-    outcome: Outcome
-    anyway: bool
-    again: bool
-    read: int
-    found: int
-    quotes: tuple[QuoteView, ...] = ()
-    remarks: tuple[str, ...] = ()
-    notice: str = ""
-    listed: "ListView | None" = None
-    rows: RowsView | None = None
-    versions: tuple[str, ...] = ()
-    chunk: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RowView:
-    """A document or place of a list; `document` and `chunk` lead to it, `document` is None if that is not known."""
-
-    place: str
-    text: str
-    occurrences: int
-    chunk: int
-    document: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ListView:
-    """What was found in all documents."""
-
-    headline: str
-    rows: tuple[RowView, ...]
-    notes: tuple[str, ...]
-
-
-def view_list(found: Found, documents: Mapping[str, int], name: Name) -> ListView:
+def view_list(found: Found, documents: Mapping[str, int], name: Name) -> dict[str, Any]:
     """Return a list as it is shown; `documents` are the ids of those that can be opened, by path."""
-    rows = (
-        RowView(
-            one_line(name(place.passage.location)),
-            " ".join(place.passage.text.split()),
-            place.occurrences,
-            place.passage.chunk_id,
-            documents.get(place.passage.path),
-        )
+    rows = [
+        {
+            "place": one_line(name(place.passage.location)),
+            "text": " ".join(place.passage.text.split()),
+            "occurrences": place.occurrences,
+            "chunk": place.passage.chunk_id,
+            "document": documents.get(place.passage.path),
+        }
         for place in found.places
-    )
-    return ListView(found_headline(found), tuple(rows), found.notes)
+    ]
+    return {"headline": found_headline(found), "rows": rows, "notes": found.notes}
 
 
 def view_answer(
@@ -146,42 +78,43 @@ def view_answer(
     changed: Sequence[str] = (),
     library: View | None = None,
     name: Name,
-) -> AnswerView:
+) -> dict[str, Any]:
     """Gather what the page shows of an answer; new fields of `Answer` reach the page only here.
 
     Citations lead to the cards whose ids begin with `anchor`, and what is listed leads to documents of the `library`.
-    The files of the cited documents at the paths `changed` have changed.
+    The files of the cited documents at the paths `changed` have changed; `notice` says what became of the conversation.
     """
     last = max((len(answer.read), *(one.number for one in answer.citations)))
     sources = range(1, last + 1) if answer.answered and not (answer.found or answer.table) else ()
     cited = {one.number: one.passage for one in answer.citations}
-    return AnswerView(
+    documents = library.contents().documents if library and answer.found else {}
+    return {
         # Text of documents is shown as it is, not as Markdown.
-        text=show_answer(answer.text, sources, anchor=anchor)
+        "text": show_answer(answer.text, sources, anchor=anchor)
         if answer.answered
         else Markup("<p>{}</p>").format(Markup("<br>").join(answer.text.splitlines())),
-        headline=one_line(answer.text.partition("\n")[0]),
-        outcome=answer.outcome,
-        anyway=answer.answered and is_doubtful(answer),
-        again=again,
-        read=len(answer.read),
-        found=max(len(answer.passages), len(answer.read), found),
-        quotes=tuple(
-            QuoteView(
-                show_quote(cited[one.citation], one.text, one.start),
-                one.citation,
-                place_of(cited[one.citation], name, one.start),
-                f"{anchor}-{one.citation}",
-            )
+        "headline": one_line(answer.text.partition("\n")[0]),
+        "outcome": answer.outcome,
+        "anyway": answer.answered and is_doubtful(answer),
+        "again": again,
+        "read": len(answer.read),
+        "found": max(len(answer.passages), len(answer.read), found),
+        "quotes": [
+            {
+                "text": show_quote(cited[one.citation], one.text, one.start),
+                "number": one.citation,
+                "place": place_of(cited[one.citation], name, one.start),
+                "anchor": f"{anchor}-{one.citation}",
+            }
             for one in answer.quotes
-        ),
-        remarks=tuple(remarks(answer, name, changed)),
-        notice=notice,
-        listed=view_list(answer.found, library.contents().documents if library else {}, name) if answer.found else None,
-        rows=_view_table(answer.table, name) if answer.table else None,
-        versions=tuple(version_lines(answer.versions)),
-        chunk=answer.citations[0].passage.chunk_id if answer.citations else None,
-    )
+        ],
+        "remarks": remarks(answer, name, changed),
+        "notice": notice,
+        "listed": view_list(answer.found, documents, name) if answer.found else None,
+        "rows": _view_table(answer.table, name) if answer.table else None,
+        "versions": version_lines(answer.versions),
+        "chunk": answer.citations[0].passage.chunk_id if answer.citations else None,  # that is cited first
+    }
 
 
 def cards(
@@ -263,21 +196,24 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
     return made
 
 
-def _view_table(table: TableAnswer, name: Name) -> RowsView:
-    """Return what was computed from rows as it is shown, with `name` for places."""
+def _view_table(table: TableAnswer, name: Name) -> dict[str, Any]:
+    """Return what was computed from rows as it is shown, with `name` for places.
+
+    Of the parts of a line, every second one is a name or a value.
+    """
     headline, *lines = table_lines(table)
     columns = table.columns[:_MOST_COLUMNS]
     numeric = [
         any(isinstance(row[at], int | float) for row in table.rows[:SHOWN_TABLE_ROWS]) for at in range(len(columns))
     ]
-    return RowsView(
-        headline=headline,
-        lines=[one_line(line).split("*") for line in lines],
-        columns=[(one_line(name), right) for name, right in zip(columns, numeric, strict=True)],
-        rows=[
+    return {
+        "headline": headline,
+        "lines": [one_line(line).split("*") for line in lines],
+        "columns": [(one_line(name), right) for name, right in zip(columns, numeric, strict=True)],
+        "rows": [
             [one_line(cell_as_text(value)) for value in row[:_MOST_COLUMNS]] for row in table.rows[:SHOWN_TABLE_ROWS]
         ],
-        count=table.count,
-        query=table.rows_sql,
-        sources=[", ".join(filter(None, (name(one.path), one.place))) for one in table.sources],
-    )
+        "count": table.count,
+        "query": table.rows_sql,  # selects them
+        "sources": [", ".join(filter(None, (name(one.path), one.place))) for one in table.sources],
+    }

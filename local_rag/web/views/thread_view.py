@@ -1,15 +1,16 @@
 """A conversation as the page shows it: its turns in reading order, each with its evidence."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from typing import Any
 
 from local_rag.asking import EVERYTHING, Filters, KeptTurn
 from local_rag.display import Name, one_line
 from local_rag.serving.requests import AskRequest, ServedAnswer
 from local_rag.view import View
 from local_rag.web.forms import as_pairs
-from local_rag.web.views.answer_view import AnswerView, Card, cards, view_answer
+from local_rag.web.views.answer_view import Card, cards, view_answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class TurnView:
     scope: str
     fields: Sequence[tuple[str, str]]
     opens: bool
-    view: AnswerView
+    view: Mapping[str, Any]
     cards: Sequence[Card]
 
     @property
