@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 from pathlib import PurePosixPath
+from typing import Any
 
 from local_rag.display import Name, one_line
 from local_rag.records import Chunk, DocumentFacts
@@ -17,15 +18,6 @@ from local_rag.store.database import Store
 from local_rag.text.languages import language_of
 
 _NEWEST, _MOST_FOLDERS, _MOST_KINDS, _LONGEST_SUFFIX = 4, 8, 20, 6
-
-
-@dataclass(frozen=True, slots=True)
-class NewDocument:
-    """One of the newest documents: its `day` is its own, or else that of its file."""
-
-    id: int
-    path: str
-    day: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +31,7 @@ class Overview:
     unread: int
     folders: tuple[tuple[str, int], ...]
     others: int
-    newest: tuple[NewDocument, ...]
+    newest: tuple[Mapping[str, Any], ...]
     types: tuple[tuple[str, int], ...]
     years: tuple[tuple[int, int], ...]
 
@@ -56,7 +48,7 @@ def overview(facts: Sequence[DocumentFacts], ids: Mapping[str, int], name: Name,
         unread=unread,
         folders=tuple(folders[:_MOST_FOLDERS]),
         others=len(known) - sum(count for _, count in folders[:_MOST_FOLDERS]),
-        newest=tuple(NewDocument(ids[one.path], name(one.path), _day_of(one)) for one in latest),
+        newest=tuple({"id": ids[one.path], "path": name(one.path), "day": _day_of(one)} for one in latest),
         types=tuple(
             (suffix, count)
             for suffix, count in suffixes.most_common(_MOST_KINDS)

@@ -213,9 +213,9 @@ def calibrate(library: Path, count: int, wrong: float, as_json: bool, **settings
         click.echo(printable_json(found))
         return
     click.echo(
-        f"Asked {found.questions} drafted questions: at a probability of {found.threshold:.2f} or more "
-        f"{found.answered_with} are answered with their document and {found.answered_without} without it. `local-rag "
-        "ask` now uses this threshold."
+        f"Asked {found['questions']} drafted questions: at a probability of {found['threshold']:.2f} or more "
+        f"{found['answered_with']} are answered with their document and {found['answered_without']} without it. "
+        "`local-rag ask` now uses this threshold."
     )
 
 

@@ -9,7 +9,7 @@ says.
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from local_rag.answering.answerer import Draft
@@ -35,22 +35,9 @@ Judged = tuple[Signals, bool]
 """The signals of an answer, and whether it was right."""
 
 
-@dataclass(frozen=True, slots=True)
-class Calibrated:
-    """The result: how many of the `questions` are answered with their document, and how many without it.
-
-    `threshold` is the least probability of an answer that is given.
-    """
-
-    model: str
-    threshold: float
-    questions: int
-    answered_with: int
-    answered_without: int
-    wrong: float
-
-
-def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[[Progress], None]) -> Calibrated:
+def calibrate(
+    library: Library, *, count: int, wrong: float, progress: Callable[[Progress], None]
+) -> dict[str, str | float]:
     """Ask drafted questions with and without their document, and store the calibration in the library.
 
     At most the share `wrong` of the questions without their document is answered. Raises LibraryError if the documents
@@ -83,7 +70,14 @@ def calibrate(library: Library, *, count: int, wrong: float, progress: Callable[
         answerer.calibration = calibration
         store.remember(with_calibration(model, remembered_settings(library.folder), calibration))
     answered = [sum(_likely(pair[side], calibration) >= calibration.answer_from for pair in asked) for side in (0, 1)]
-    return Calibrated(model.name, calibration.answer_from, len(asked), answered[0], answered[1], wrong)
+    return {
+        "model": model.name,
+        "threshold": calibration.answer_from,  # the least probability of an answer that is given
+        "questions": len(asked),
+        "answered_with": answered[0],
+        "answered_without": answered[1],
+        "wrong": wrong,
+    }
 
 
 def calibration_from(

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from local_rag.catalogue.browsing import Look
-from local_rag.catalogue.contents import IndexedDocument, IndexProgress
+from local_rag.catalogue.contents import IndexedDocument
 from local_rag.errors import ModelError
 from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
@@ -50,22 +50,11 @@ class Pace:
         return (done - before) / (now - then) if now - then >= _LEAST and done > before else None
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressView:
-    """How far an index is; `rate` per second and `left` in seconds are None if unknown."""
-
-    running: bool
-    done: int
-    total: int
-    rate: float | None
-    left: float | None
-
-
 def library(request: PageRequest) -> Response:
     """Show the library: what needs attention, and the documents that are looked at."""
     wanted, start, seen = look_of(request.query_params), offset(request, "from"), request.library
     listing = seen.browse(wanted, start=start, count=_LISTED)
-    going = view_progress(seen.index_progress(), request.app.state.pace if seen.is_whole else None)
+    going = _progress(request)
     view = {
         "status": seen.status(),
         "progress": going,
@@ -99,10 +88,8 @@ def library(request: PageRequest) -> Response:
 
 def progress(request: PageRequest) -> Response:
     """Return the part of the page that shows an index of another program; a header says whether one is running."""
-    library = request.library
-    found = view_progress(library.index_progress(), request.app.state.pace if library.is_whole else None)
-    shown = _shown(request, found, change_of(request))
-    return request.part("progress.html", running=bool(shown and shown.running), progress=shown)
+    shown = _shown(request, _progress(request), change_of(request))
+    return request.part("progress.html", running=bool(shown and shown["running"]), progress=shown)
 
 
 ROUTES = (Route("/library", library), Route("/library/progress", progress))
@@ -124,22 +111,25 @@ def _address(wanted: Look, **changed: Any) -> str:
     return f"/library?{query}" if query else "/library"
 
 
-def _shown(request: PageRequest, progress: ProgressView, task: ChangeView) -> ProgressView | None:
+def _progress(request: PageRequest) -> dict[str, Any]:
+    """Return how far an index is; the `rate` per second and the seconds `left` are None if unknown.
+
+    Only who sees the whole library is told them.
+    """
+    library, pace = request.library, request.app.state.pace
+    indexing = library.index_progress()
+    total, done = indexing.chunks, indexing.vectors
+    rate = pace.rate(done) if indexing.running and library.is_whole else None
+    left = (total - done) / rate if rate else None
+    return {"running": indexing.running, "done": done, "total": total, "rate": rate, "left": left}
+
+
+def _shown(request: PageRequest, progress: dict[str, Any], task: ChangeView) -> dict[str, Any] | None:
     """Return how far an index is that somebody started elsewhere, None for who does not change documents.
 
     What was ordered on the page is shown with its own progress.
     """
     return progress if may_change(request) and not (task.running and task.what != "contexts") else None
-
-
-def view_progress(indexing: IndexProgress, pace: Pace | None) -> ProgressView:
-    """Return how far an index is.
-
-    Without a pace, which only who sees the whole library may see, neither rate nor time left are given.
-    """
-    total, done = indexing.chunks, indexing.vectors
-    rate = pace.rate(done) if indexing.running and pace else None
-    return ProgressView(indexing.running, done, total, rate, (total - done) / rate if rate else None)
 
 
 def _view_document(document: IndexedDocument) -> dict[str, Any]:
