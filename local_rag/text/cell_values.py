@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal
 
-from local_rag.text.dates import MONTHS
+from local_rag.text.dates import ENGLISH_MONTH, MONTHS, month_number
 
 ColumnKind = Literal["number", "date", "text"]
 Value = str | int | float | None
@@ -38,10 +38,7 @@ _DURATION = re.compile(r"(?P<hours>\d{1,5}):(?P<minutes>[0-5]\d)(?::(?P<seconds>
 _HOURS_NAMED = re.compile(r"\b(?:hours?|hrs?|duration|worked|time spent|break|overtime|stunden)\b", re.IGNORECASE)
 _ISO = re.compile(r"(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?(?:[T ](\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d{1,6})?Z?)?")
 _PARTS = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?:[T ](\d{1,2}):(\d\d)(?::(\d\d))?)?")
-_MONTH = (
-    r"(jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
-)
+_MONTH = rf"({ENGLISH_MONTH})\.?"
 _WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s)?"
 _DAY_FIRST = re.compile(rf"{_WEEKDAY}(\d{{1,2}})(?:st|nd|rd|th)?[-. ]\s?{_MONTH},?[- ](\d{{4}}|\d{{2}})", re.IGNORECASE)
 _MONTH_FIRST = re.compile(rf"{_WEEKDAY}{_MONTH}\s(\d{{1,2}})(?:st|nd|rd|th)?,?\s(\d{{4}})", re.IGNORECASE)
@@ -259,19 +256,15 @@ def read_date(cell: str, *, month_first: bool = False) -> str | None:  # noqa: P
         day, month = (match[3], match[1]) if month_first and match[2] != "." else (match[1], match[3])
         return _day(match[4], month, day, *match.groups()[4:])
     if match := _DAY_FIRST.fullmatch(text):
-        return _day(match[3], _month(match[2]), match[1])
+        return _day(match[3], month_number(match[2]), match[1])
     if match := _MONTH_FIRST.fullmatch(text):
-        return _day(match[3], _month(match[1]), match[2])
+        return _day(match[3], month_number(match[1]), match[2])
     if match := _MONTH_ALONE.fullmatch(text):
-        return _day(match[2], _month(match[1]), "1")
+        return _day(match[2], month_number(match[1]), "1")
     return None
 
 
-def _month(name: str) -> str:
-    return str(MONTHS.index(name[:3].lower()) + 1)
-
-
-def _day(year: str, month: str, day: str, *time: str | None) -> str | None:
+def _day(year: str, month: str | int, day: str, *time: str | None) -> str | None:
     number = int(year)
     if len(year) == 2:  # noqa: PLR2004
         number += _THIS_CENTURY if number < _TURN else _LAST_CENTURY

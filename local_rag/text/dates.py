@@ -20,10 +20,11 @@ _FOREIGN_MONTHS = {
     )
     for name in names.split()
 } | {"septembre": 9, "septiembre": 9}
-_MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    rf"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?|{'|'.join(_FOREIGN_MONTHS)})\b\.?"
+ENGLISH_MONTH = (
+    r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
+    r"|nov(?:ember)?|dec(?:ember)?"
 )
+_MONTH = rf"(?P<month>{ENGLISH_MONTH}|{'|'.join(_FOREIGN_MONTHS)})\b\.?"
 _DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th|er)?\b", r"(?P<year>\d{4})\b"
 _DATES = [
     re.compile(pattern, re.IGNORECASE)
@@ -54,6 +55,17 @@ class Date:
     month: int
     day: int | None
 
+    @property
+    def iso(self) -> str:
+        """Return the date as YYYY-MM-DD or YYYY-MM; it must have a year."""
+        return f"{self.year:04}-{self.month:02}" + (f"-{self.day:02}" if self.day else "")
+
+
+def month_number(name: str) -> int:
+    """Return the number of a month, given its name in any of the languages that are known here."""
+    name = name.lower()
+    return _FOREIGN_MONTHS.get(name) or MONTHS.index(name[:3]) + 1
+
 
 def find_dates(text: str) -> list[Date]:
     """Return the dates of a text that have a month and a day or a year; 3/5/2024 gives both possible dates."""
@@ -69,8 +81,7 @@ def _dates(match: re.Match[str]) -> Iterator[Date]:
     parts = match.groupdict()
     day, year = (int(parts[name]) if parts.get(name) else None for name in ("day", "year"))
     if parts.get("month"):
-        month = parts["month"].lower()
-        readings = {(_FOREIGN_MONTHS.get(month) or MONTHS.index(month[:3]) + 1, day)}
+        readings = {(month_number(parts["month"]), day)}
     else:
         number = int(parts["number"])
         readings = {(number, day)} if match.start("year") == match.start() else {(number, day), (day or 0, number)}
