@@ -10,8 +10,7 @@ from local_rag.answering.pipeline import AnswerPipeline, Telling
 from local_rag.answering.question_parts import read_question
 from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
 from local_rag.catalogue.links import without_copies
-from local_rag.digests.digest_answers import answer_digest
-from local_rag.digests.digest_questions import digest_question
+from local_rag.digests.digest_answers import answer_digest, digest_question
 from local_rag.errors import StoppedError
 from local_rag.extraction.asking import DocumentAsker
 from local_rag.extraction.cells import Cell

@@ -16,8 +16,14 @@ from local_rag.cli.options import (
     open_library,
 )
 from local_rag.digests.brief import DEFAULT_LINES, MOST_LINES
-from local_rag.digests.brief_output import brief_as_dict, brief_as_lines, brief_as_markdown
-from local_rag.digests.difference_output import difference_as_dict, difference_as_lines, difference_as_markdown
+from local_rag.digests.output import (
+    brief_as_dict,
+    brief_as_lines,
+    brief_as_markdown,
+    difference_as_dict,
+    difference_as_lines,
+    difference_as_markdown,
+)
 from local_rag.display import printable, printable_json
 from local_rag.serving.answer_markdown import escaped
 

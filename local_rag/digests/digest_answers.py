@@ -1,18 +1,108 @@
-"""Answer questions about whole documents by code: what changed between two of them, what they are about."""
+"""Answer questions about whole documents by code: what changed between two of them, what they are about.
 
+The rules know the common wordings only, and what they name must be documents of the library: any other question is
+searched and answered as usual.
+"""
+
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Literal
 
 from local_rag.catalogue.contents import WholeDocument
 from local_rag.digests.brief import DEFAULT_LINES, LISTS, Brief, write_brief
-from local_rag.digests.difference_output import headline
 from local_rag.digests.differences import Change, compare
-from local_rag.digests.digest_questions import DigestQuestion
 from local_rag.digests.named_documents import NamedDocuments
+from local_rag.digests.output import headline
 from local_rag.digests.statements import DocumentText, Place
 from local_rag.records import Answer, Citation, Passage, Quote
 from local_rag.store.database import StoredDocument
 from local_rag.text.tokens import keyword_tokens
+
+DigestKind = Literal["changes", "changes of versions", "changes of a subject", "brief", "brief if named so"]
+_LONGEST = 400  # characters of a question that is looked at
+_POLITE = r"(?:please |can you |could you |would you ){0,3}+"
+_GIVE = r"(?:(?:give|show|list|tell|write|make) (?:me |us )?)?"
+_CHANGES = (
+    r"(?:what(?: has| have| was| were| is| are|['\u2019]s)? (?:all )?(?:changed|changes|the changes|"
+    r"different|the differences?|new)|(?:all |what are )?(?:the )?(?:changes|differences?)|"
+    r"how (?:do|does|did)(?= .{1,300} (?:differ|change)\b))"
+)
+_PAIR = re.compile(
+    rf"{_POLITE}{_GIVE}{_CHANGES} (?:between|from) (?P<first>.{{1,200}}?) (?:and|to|vs\.?|versus) "
+    r"(?P<second>.{1,200})"
+    rf"|{_POLITE}compare (?P<one>.{{1,200}}?) (?:with|to|and|against) (?P<other>.{{1,200}})",
+    re.IGNORECASE,
+)
+_VERSIONS = re.compile(
+    rf"{_POLITE}{_GIVE}{_CHANGES} (?:in|of|to|between the versions of|since the (?:last|previous|old) version of) "
+    r"(?P<named>.{1,200})",
+    re.IGNORECASE,
+)
+# "in the leave policy between 2024 and 2026"
+_VERSIONS_FROM_TO = re.compile(
+    r"(?P<named>.{1,150}?) (?:between|from) (?P<first>\S{1,30}) (?:and|to) (?P<second>\S{1,30})", re.IGNORECASE
+)
+# "in the new version of the lease", "in the latest lease": the family of the lease is meant.
+_VERSION_OF = re.compile(
+    r"(?:the |our |this )*(?:(?:new|newest|latest|last|current|updated|revised|two|different) )*"
+    r"(?:(?:version|edition|revision|release)s? of )?(?:the |our |my )*",
+    re.IGNORECASE,
+)
+_SUBJECT = re.compile(
+    r"(?:is|are|does|do|has|have|can|must|what|when|how|who|which)\b.{0,300}"
+    r"\b(?:still|now|new|any ?more|any longer|changed?)\b",
+    re.IGNORECASE,
+)
+_BRIEF = re.compile(
+    rf"{_POLITE}{_GIVE}(?:an? )?(?:short |brief |quick )?(?:summari[sz]e|sum up|summary of|brief (?:of|on)|"
+    r"overview of) (?P<named>.{1,200})|what(?: is| are|['\u2019]s) (?P<about>.{1,200}?) (?:all )?about",
+    re.IGNORECASE,
+)
+_TELL = re.compile(rf"{_POLITE}tell (?:me|us) about (?P<named>.{{1,200}})", re.IGNORECASE)
+_BRIEFS: dict[DigestKind, re.Pattern[str]] = {"brief": _BRIEF, "brief if named so": _TELL}
+_EVERYTHING = re.compile(
+    r"(?:this|these|it|everything|all(?: of (?:this|it|them))?|(?:this|these|the|all|all the|my|our) "
+    r"(?:documents?|files?|library|folder|collection|texts?|papers?))",
+    re.IGNORECASE,
+)
+_ARTICLES = re.compile(r"(?:(?:the|our|my|this|that|a|an|document|file) )*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class DigestQuestion:
+    """What a question asks of whole documents: one name, or two to be compared; none stands for all documents."""
+
+    kind: DigestKind
+    names: tuple[str, ...] = ()
+
+
+def digest_question(question: str) -> DigestQuestion | None:
+    """Return what a question asks of whole documents; None if it may ask for anything else."""
+    text = " ".join(question.split()).rstrip(" ?.!")
+    if len(text) > _LONGEST:
+        return None
+    if found := _PAIR.fullmatch(text):
+        first, second = found["first"] or found["one"], found["second"] or found["other"]
+        return DigestQuestion("changes", (_bare(first), _bare(second)))
+    if found := _VERSIONS.fullmatch(text):
+        if two := _VERSIONS_FROM_TO.fullmatch(found["named"]):
+            named = _bare(two["named"])
+            return DigestQuestion("changes", (f"{named} {two['first']}", f"{named} {two['second']}"))
+        return DigestQuestion("changes of versions", (_bare(_VERSION_OF.sub("", found["named"], count=1)),))
+    for kind, pattern in _BRIEFS.items():
+        if found := pattern.fullmatch(text):
+            named = next(filter(None, found.groups()))
+            return DigestQuestion("brief") if _EVERYTHING.fullmatch(named) else DigestQuestion(kind, (_bare(named),))
+    return DigestQuestion("changes of a subject", (text,)) if _SUBJECT.match(text) else None
+
+
+def _bare(name: str) -> str:
+    """Return a name without the articles before it and the marks around it."""
+    name = name.strip(" \"'\u201c\u201d\u2018\u2019`?.,")
+    return _ARTICLES.sub("", name, count=1) or name
+
 
 _MOST_CHANGES = 20  # that an answer names
 _MOST_BRIEFED = 20  # documents that a question may sum up
@@ -83,12 +173,8 @@ class _Answering:
         """Compare the two documents that are named so; one may be named by what tells its version only."""
         before, after = self._named.called(first), self._named.called(second)
         if len(before) != 1 or len(after) != 1:
-            pairs = [
-                (one, other)
-                for one in before[:_MOST_BRIEFED]
-                for other in after[:_MOST_BRIEFED]
-                if one.id != other.id and self._named.family([one, other])
-            ]
+            some = product(before[:_MOST_BRIEFED], after[:_MOST_BRIEFED])
+            pairs = [pair for pair in some if pair[0].id != pair[1].id and self._named.family(pair)]
             if len(pairs) != 1:
                 return None
             before, after = [pairs[0][0]], [pairs[0][1]]

@@ -19,9 +19,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_rag.digests.differences import Change, Difference, compare
+from local_rag.digests.differences import Change, ChangedValue, Difference, compare
 from local_rag.digests.statements import text_of_file
-from local_rag.digests.value_changes import ChangedValue
 from local_rag.reading.read import as_document
 
 _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve", "fifteen", "twenty")

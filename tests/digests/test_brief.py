@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.digests.brief import LISTS, Brief, write_brief
-from local_rag.digests.brief_output import brief_as_dict, brief_as_lines, brief_as_markdown
+from local_rag.digests.output import brief_as_dict, brief_as_lines, brief_as_markdown
 from tests.digests.texts import OLD, document
 
 MINUTES = """# Harbour committee, 4 May 2025

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.digests.alignment import align
-from local_rag.digests.common_parts import common_parts
+from local_rag.digests.alignment import align, common_parts
+from local_rag.digests.differences import changed_values
 from local_rag.digests.statements import DocumentText
-from local_rag.digests.value_changes import changed_values
 from local_rag.web.pages.digest_pages import _pieces
 
 

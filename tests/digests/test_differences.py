@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.digests.difference_output import difference_as_dict, difference_as_lines
 from local_rag.digests.differences import compare
+from local_rag.digests.output import difference_as_dict, difference_as_lines
 from local_rag.digests.statements import DocumentText, text_of_file
 from local_rag.reading.read import parse
 from tests.digests.texts import OLD, document, newer

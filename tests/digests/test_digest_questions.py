@@ -2,7 +2,7 @@
 
 import pytest
 
-from local_rag.digests.digest_questions import digest_question
+from local_rag.digests.digest_answers import digest_question
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,7 @@ def test_a_document_is_summed_up_in_quotations(library: Library, question: str) 
 
 def test_what_names_no_document_is_searched_as_usual(library: Library) -> None:
     with library._named() as named:
-        from local_rag.digests.digest_answers import answer_digest
-        from local_rag.digests.digest_questions import digest_question
+        from local_rag.digests.digest_answers import answer_digest, digest_question
 
         for question in (
             "What is the difference between oil and rope?",

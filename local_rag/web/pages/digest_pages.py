@@ -7,11 +7,17 @@ from typing import Any
 from starlette.responses import Response
 from starlette.routing import Route
 
+from local_rag.digests.alignment import common_parts
 from local_rag.digests.brief import DEFAULT_LINES, LISTS, MOST_LINES, Line
-from local_rag.digests.brief_output import brief_as_dict, brief_as_markdown, headings_of
-from local_rag.digests.common_parts import common_parts
-from local_rag.digests.difference_output import difference_as_dict, difference_as_markdown, kinds_of_changes
 from local_rag.digests.differences import Change
+from local_rag.digests.output import (
+    brief_as_dict,
+    brief_as_markdown,
+    difference_as_dict,
+    difference_as_markdown,
+    headings_of,
+    kinds_of_changes,
+)
 from local_rag.digests.statements import Place
 from local_rag.display import Name
 from local_rag.errors import MissingError
