@@ -16,35 +16,18 @@ Type = Literal["text", "name", "number", "amount", "percentage", "date", "durati
 
 MOST_COLUMNS = 100
 _LONGEST_NAME, _MOST_CHOICES, _LONGEST_CHOICE = 100, 50, 200
-_TYPES: Mapping[str, Type] = {
-    "text": "text",
-    "": "text",
-    "string": "text",
-    "name": "name",
-    "person": "name",
-    "organisation": "name",
-    "organization": "name",
-    "company": "name",
-    "number": "number",
-    "integer": "number",
-    "count": "number",
-    "amount": "amount",
-    "amount with currency": "amount",
-    "money": "amount",
-    "currency": "amount",
-    "percentage": "percentage",
-    "percent": "percentage",
-    "%": "percentage",
+_NAMES_OF_TYPES: Mapping[Type, str] = {
+    "text": "text||string",
+    "name": "name|person|organisation|organization|company",
+    "number": "number|integer|count",
+    "amount": "amount|amount with currency|money|currency",
+    "percentage": "percentage|percent|%",
     "date": "date",
-    "duration": "duration",
-    "period": "duration",
-    "yes/no": "yes/no",
-    "yes or no": "yes/no",
-    "yesno": "yes/no",
-    "boolean": "yes/no",
-    "bool": "yes/no",
+    "duration": "duration|period",
+    "yes/no": "yes/no|yes or no|yesno|boolean|bool",
     "list": "list",
 }
+_TYPES: Mapping[str, Type] = {name: kind for kind, names in _NAMES_OF_TYPES.items() for name in names.split("|")}
 # How a model is asked for values of some types; for others, in a few words.
 TYPE_REQUESTS: Mapping[Type, str] = {
     "yes/no": "Answer the question with yes or no",
@@ -68,11 +51,6 @@ class Column:
     def key(self) -> str:
         """Return a key of what is asked: the name may change without anything being asked again."""
         return key_of("column", self.question, self.type, self.choices)
-
-    @property
-    def type_name(self) -> str:
-        """Return the type as it is written in a file of columns."""
-        return f"one of: {' | '.join(self.choices)}" if self.choices else self.type
 
 
 def parse_columns(given: Iterable["Column | Mapping[str, object] | str"]) -> tuple[Column, ...]:

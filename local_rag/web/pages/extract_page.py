@@ -7,8 +7,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from local_rag.errors import MissingError, QuestionError
+from local_rag.extraction.cells import person_cell
 from local_rag.extraction.columns import MOST_COLUMNS, parse_columns
-from local_rag.extraction.corrections import person_cell
 from local_rag.extraction.extraction import Table
 from local_rag.extraction.saved_tables import SavedTable, SavedTables
 from local_rag.serving.background_runs import RunView
