@@ -63,8 +63,8 @@ def convert_ods(data: bytes) -> Converted:
         (sheet.get(f"{TABLE}name", ""), dict(enumerate(package.sheet_rows(sheet), start=1)))
         for sheet in package.body("spreadsheet").iterfind(f"{TABLE}table")
     ]
-    text, tables, grids = sections_of_sheets(sheets)
-    return package.converted(text, tables=tables, grids=grids)
+    made = sections_of_sheets(sheets)
+    return package.converted(made.text, tables=made.tables, grids=made.grids)
 
 
 class _Package:

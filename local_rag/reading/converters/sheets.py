@@ -9,15 +9,15 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from typing import Any, NamedTuple
 
-from local_rag.reading.converters.converted import Converted, parse_xml, related_parts
+from local_rag.reading.converters.converted import Converted, Sections, parse_xml, related_parts
 from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.converters.number_format import show_cell
 from local_rag.reading.converters.tables import Row, lines_of_table
-from local_rag.reading.decode import clean, decode
+from local_rag.reading.decode import decode
 from local_rag.reading.provenance import office_provenance
 from local_rag.records import Grid, Table
 from local_rag.text.cell_values import StoredNumber
@@ -52,39 +52,17 @@ class _Sheet:
     uncomputed: frozenset[tuple[int, int]] = frozenset()
 
 
-@dataclass(slots=True)
-class _Text:
-    """A text that grows by lines, with the spans of its tables."""
-
-    pieces: list[str] = field(default_factory=list)
-    length: int = 0
-    tables: list[Table] = field(default_factory=list)
-    grids: list[Grid] = field(default_factory=list)
-
-    def add(self, lines: Sequence[str]) -> None:
-        """Add lines as one paragraph."""
-        paragraph = "\n".join(lines)
-        separator = "\n\n" if self.length else ""
-        self.pieces += [separator, paragraph]
-        self.length += len(separator) + len(paragraph)
-
-    def add_table(self, lines: Sequence[str]) -> None:
-        """Add the lines of a table, whose rows name their columns."""
-        self.add(lines)
-        start = self.length - sum(len(line) + 1 for line in lines) + 1
-        self.tables.append(Table(start, start, self.length))
-
-    def add_sheet(self, name: str | None, sheet: _Sheet) -> None:
-        """Add the tables of a sheet below its name."""
-        for number, (first_column, table) in enumerate(_tables_of(sheet)):
-            if name is not None and not number:
-                self.add([f"## {name}"])
-            self.add_table(list(lines_of_table(table, sheet.spanned, sheet.whole)))
-            rows = tuple((row, tuple(cells)) for row, cells in table)
-            spanned, whole = ({row for row, _ in rows} & some for some in (sheet.spanned, sheet.whole))
-            self.grids.append(
-                Grid(name or "", rows, first_column, frozenset(spanned), frozenset(whole), sheet.uncomputed)
-            )
+def _add_sheet(sections: Sections, name: str | None, sheet: _Sheet) -> None:
+    """Add the tables of a sheet below its name."""
+    for number, (first_column, table) in enumerate(_tables_of(sheet)):
+        if name is not None and not number:
+            sections.add(f"## {name}")
+        text = "\n".join(lines_of_table(table, sheet.spanned, sheet.whole))
+        sections.add(text, tables=[Table(0, 0, len(text))])  # each row names its columns
+        rows = tuple((row, tuple(cells)) for row, cells in table)
+        spanned, whole = ({row for row, _ in rows} & some for some in (sheet.spanned, sheet.whole))
+        grid = Grid(name or "", rows, first_column, frozenset(spanned), frozenset(whole), sheet.uncomputed)
+        sections.add_grids([grid])
 
 
 class Range(NamedTuple):
@@ -119,7 +97,7 @@ def convert_xlsx(data: bytes) -> Converted:
     # Each number is shown by its format here: openpyxl takes some formats for dates that are none.
     workbook._date_formats, workbook._timedelta_formats = set(), set()
     from_1904 = workbook.epoch == CALENDAR_MAC_1904
-    text, notes = _Text(), list[str]()
+    sections, notes = Sections(), list[str]()
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         raised = dict(_raised_strings(archive))
         for worksheet in workbook.worksheets:
@@ -135,17 +113,15 @@ def convert_xlsx(data: bytes) -> Converted:
             places = map(coordinate_to_tuple, parts.formulas)
             sheet.uncomputed = frozenset((row, column - 1) for row, column in places)
             title = _cell(worksheet.title)
-            text.add_sheet(title, sheet)
+            _add_sheet(sections, title, sheet)
             if parts.boxes:
-                text.add([*([] if sheet.rows else [f"## {title}"]), *parts.boxes])
+                sections.add("\n".join([*([] if sheet.rows else [f"## {title}"]), *parts.boxes]))
             notes += _notes_of(parts, title if len(workbook.worksheets) > 1 else "")
             if worksheet.sheet_state != "visible":
                 notes.append(f"the hidden sheet {title} is read too")
     workbook.close()
-    provenance = office_provenance(data)
-    written = clean("".join(text.pieces))
-    tables, grids = tuple(text.tables), tuple(text.grids)
-    return Converted(None, written, "markdown", tables=tables, notes=tuple(notes), provenance=provenance, grids=grids)
+    made = sections.converted(None, notes=tuple(notes), provenance=office_provenance(data))
+    return replace(made, kind="markdown", headings=None)
 
 
 def convert_csv(data: bytes) -> Converted:
@@ -154,9 +130,9 @@ def convert_csv(data: bytes) -> Converted:
     if (rows := rows_of_csv(decoded)) is None:
         return Converted(title=None, text=decoded, kind="text")
     cells = ((number, [_cell(value) for value in row]) for number, row in enumerate(rows, start=1))
-    text = _Text()
-    text.add_sheet(None, _Sheet({number: row for number, row in cells if any(row)}))
-    return Converted(None, "".join(text.pieces), "text", tables=tuple(text.tables), grids=tuple(text.grids))
+    sections = Sections()
+    _add_sheet(sections, None, _Sheet({number: row for number, row in cells if any(row)}))
+    return sections.converted(None)
 
 
 def rows_of_csv(text: str) -> Iterator[list[str]] | None:
@@ -169,14 +145,12 @@ def rows_of_csv(text: str) -> Iterator[list[str]] | None:
     return csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
 
 
-def sections_of_sheets(
-    sheets: Iterable[tuple[str, Mapping[int, Sequence[str]]]],
-) -> tuple[str, tuple[Table, ...], tuple[Grid, ...]]:
+def sections_of_sheets(sheets: Iterable[tuple[str, Mapping[int, Sequence[str]]]]) -> Converted:
     """Write the cells of sheets, given by name and row number, as `convert_xlsx` does."""
-    text = _Text()
+    sections = Sections()
     for name, rows in sheets:
-        text.add_sheet(_cell(name), _Sheet({number: list(row) for number, row in rows.items() if any(row)}))
-    return "".join(text.pieces), tuple(text.tables), tuple(text.grids)
+        _add_sheet(sections, _cell(name), _Sheet({number: list(row) for number, row in rows.items() if any(row)}))
+    return sections.converted(None)
 
 
 def _beginning(text: str) -> str:
