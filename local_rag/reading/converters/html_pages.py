@@ -13,7 +13,6 @@ from local_rag.reading.provenance import web_provenance
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
-    from bs4.element import NavigableString
 
 _MOST = 0.5  # of the words of a page, so that a part of it is its main content
 _MOST_EXTRACTED = 0.8  # of them, so that what trafilatura has found is
@@ -205,16 +204,18 @@ def _as_one(text: str) -> str:
 
 def count_words(tag: "Tag") -> int:
     """Count the words of an element that are not in links: menus are links."""
-    return sum(len(_WORD.findall(text)) for text in tag.strings if not _is_linked(text, tag))
+    linked = _in_links(tag)
+    return sum(len(_WORD.findall(text)) for text in tag.strings if id(text.parent) not in linked)
 
 
-def _is_linked(text: "NavigableString", within: "Tag") -> bool:
-    above = text.parent
-    while above is not None and above is not within:
-        if above.name == "a":
-            return True
-        above = above.parent
-    return False
+def _in_links(page: "Tag", *, with_address: bool = False) -> set[int]:
+    """Return the ids of the links within a page, or of those with an address, and of the elements in them."""
+    linked = set[int]()
+    for tag in page.find_all(True):  # what holds a tag comes before it
+        is_link = tag.name == "a" and (tag.has_attr("href") or not with_address)
+        if is_link or id(tag.parent) in linked:
+            linked.add(id(tag))
+    return linked
 
 
 def remove_menus(body: "Tag") -> None:
@@ -262,10 +263,7 @@ def _pieces(tag: "Tag") -> Iterator[tuple["Tag | None", bool]]:
 
 def _with_own_text(page: "Tag") -> set[int]:
     """Return the ids of the elements within a page that hold a heading, or a word that is in no link."""
-    linked = set[int]()
-    for tag in page.find_all(True):  # what holds a tag comes before it
-        if (tag.name == "a" and tag.has_attr("href")) or id(tag.parent) in linked:
-            linked.add(id(tag))
+    linked = _in_links(page, with_address=True)
     holders = [heading.parent for heading in page.find_all(_HEADINGS)]
     holders += [text.parent for text in page.strings if id(text.parent) not in linked and _TEXT.search(text)]
     found = set[int]()
