@@ -31,7 +31,7 @@ KNOWN: dict[str, tuple[dict[str, int], str]] = {
     "answering.units._ROW": LINES,
     "answering.units._STEP": LINES,
     "answering.units._ITEM": LINES,
-    "reading.whole_blocks._ITEM": LINES,
+    "reading.split_tables._ITEM": LINES,
     "retrieval.question._pattern": ({"scan": question._LONGEST}, "the beginning of a question"),
     "text.facts._START": ({"scan": facts._START_CHARACTERS}, "looks at the few characters before a fact"),
     "text.facts._DAYS_BEFORE": ({"scan": facts._NEAR}, "looks at the few characters before a date"),

@@ -17,7 +17,7 @@ from local_rag.indexing.indexer import IndexReport
 from local_rag.indexing.watch import Watch, batches
 from local_rag.library import Library
 from local_rag.machine import give_way
-from local_rag.reading.stores import thunderbird_profiles, zotero_folders
+from local_rag.reading.mailbox import thunderbird_profiles, zotero_folders
 from local_rag.records import Chunker, ContextMode, Skipped
 from local_rag.settings import Settings
 

@@ -42,7 +42,7 @@ from local_rag.models.embedder import input_tokens
 from local_rag.models.own_models import TOKENIZER_FILE
 from local_rag.reading.formats import is_expected
 from local_rag.reading.isolate import ReadFile
-from local_rag.reading.mail_history import TRIMMED, folder_of, quoted_elsewhere, without_history
+from local_rag.reading.mailbox import TRIMMED, folder_of, quoted_elsewhere, without_history
 from local_rag.reading.ocr import engine
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import Note, Progress, Skipped, Stage

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from local_rag.reading.stores import is_message
+from local_rag.reading.mailbox import is_message
 from local_rag.records import DocumentKind
 
 EMPTY, NO_TEXT, NOT_REGULAR = "empty", "contains no text", "not a regular file"

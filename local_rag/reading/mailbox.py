@@ -1,7 +1,11 @@
-"""Mailboxes (.mbox): each message is a document of its own, as if the mailbox were a folder of files.
+"""Mailboxes (.mbox), and the folders in which programs keep mail and literature.
 
-A message is named by the offset at which it begins, so that appending to a mailbox renames none: `all.mbox/1834.eml`.
-Mailboxes may be larger than the memory, so they are read line by line.
+Each message of a mailbox is a document of its own, as if the mailbox were a folder of files. It is named by the offset
+at which it begins, so that appending to a mailbox renames none: `all.mbox/1834.eml`. Mailboxes may be larger than the
+memory, so they are read line by line.
+
+A Maildir has the folders cur, new and tmp, and one message a file. A profile of Thunderbird has the folders Mail and
+ImapMail, whose mailboxes have no suffix, each with an index beside it. Zotero has a database and the folder storage.
 """
 
 import hashlib
@@ -9,12 +13,59 @@ import io
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from local_rag.files import FileStamp, document_sha256, open_regular, read_stamped, stamp_of
-from local_rag.reading.stores import MAILBOX_INDEX
+from local_rag.records import Chunk, Document
+
+_MAILDIR, _PROFILE, _ZOTERO = {"cur", "new", "tmp"}, {"Mail", "ImapMail"}, {"zotero.sqlite", "storage"}
+_MESSAGE = re.compile(r"\d{8,12}\.[^/]{1,240}")
+MAILBOX_INDEX = ".msf"
+# Where the programs keep what they have, below the home folder.
+_THUNDERBIRD = (
+    ".thunderbird",
+    "snap/thunderbird/common/.thunderbird",
+    ".var/app/org.mozilla.Thunderbird/.thunderbird",
+    "Library/Thunderbird/Profiles",
+)
+_ZOTERO_FOLDERS = ("Zotero", "snap/zotero-snap/common/Zotero")
+
+
+def names_to_read(names: Collection[str]) -> Collection[str]:
+    """Return which names in a folder are to be read: all that are not hidden, unless it is one of a program."""
+    present = set(names)
+    if present >= _MAILDIR:  # of its folders within folders, such as .Sent, the names begin with a dot
+        return [name for name in names if name in {"cur", "new"} or (name[:1] == "." and name[1:2].isalnum())]
+    if "prefs.js" in present and present & _PROFILE:
+        return [name for name in names if name in _PROFILE]
+    if present >= _ZOTERO:
+        return [name for name in names if name in _ZOTERO]
+    return [name for name in names if not name.startswith(".")]
+
+
+def is_mail_folder(names: Collection[str]) -> bool:
+    """Return whether a folder is a Maildir."""
+    return set(names) >= _MAILDIR
+
+
+def is_message(path: Path) -> bool:
+    """Return whether a file is a message of a Maildir, by its path."""
+    return path.parent.name in {"cur", "new"} and _MESSAGE.fullmatch(path.name) is not None
+
+
+def thunderbird_profiles(home: Path) -> list[Path]:
+    """Return the profiles of Thunderbird that hold mail."""
+    profiles = (profile for place in _THUNDERBIRD for profile in sorted((home / place).glob("*")))
+    return [one for one in profiles if any((one / folder).is_dir() for folder in _PROFILE)]
+
+
+def zotero_folders(home: Path) -> list[Path]:
+    """Return the folders of Zotero that hold a library."""
+    return [home / place for place in _ZOTERO_FOLDERS if (home / place / "zotero.sqlite").is_file()]
+
 
 _SEPARATOR = re.compile(rb"From \S*[ \t].{0,200}?(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? .{0,60}?\d\d:\d\d.{0,40}?\d{4}")
 _ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
@@ -108,3 +159,82 @@ def _spans(file: BinaryIO, most: int | None = None) -> Iterator[tuple[int, int]]
 def _message(data: bytes) -> bytes:
     """Return a message without the line that separates it, and with its lines unescaped."""
     return _ESCAPED.sub(rb"\1", data.partition(b"\n")[2])
+
+
+TRIMMED = "what it quotes of the mail that it answers is indexed with that mail only"
+_ABOVE_QUOTED = re.compile(
+    r"[-_]{2,20} ?(?:Original Message|Original-Nachricht|Urspr\u00fcngliche Nachricht|Message d'origine) ?[-_]{2,20}"
+)
+_HEAD = re.compile(r"\W{0,4}(?:From|Von|De):\W{0,4}\s\S")
+_HEAD_GOES_ON = re.compile(r"\W{0,4}(?:Sent|Date|Gesendet|Datum|Envoy\u00e9|To|An|Subject|Betreff|Objet)\W{0,3}:")
+_SAYS_WHO = re.compile(r"(?:On|Am|Le|El|Il|Op|Den|Em)\b|.{0,200}(?:wrote|schrieb|\u00e9crit)")
+_MOST_ABOVE = 3  # lines that say who wrote what is quoted
+_LONGEST = 400  # characters of a line that is looked at
+
+
+def find_history(text: str) -> tuple[int, int]:
+    """Return the span of the quoted mail that ends a message, empty if there is none; a list of files may follow."""
+    lines = text.split("\n")
+    end = len(lines)
+    while end and (not lines[end - 1].strip() or lines[end - 1].startswith("Attachments: ")):
+        end -= 1
+    start = _below_separator(lines, end) or _quoted(lines, end)
+    if not start:
+        return 0, 0
+    offset = sum(len(line) + 1 for line in lines[:start])
+    return offset, offset + len("\n".join(lines[start:end]))
+
+
+def _below_separator(lines: list[str], end: int) -> int:
+    """Return the line with which a program separates the mail that is answered, 0 if there is none."""
+    head = next((number for number, line in enumerate(lines[:end]) if not line.strip()), end)
+    for number in range(head, end):
+        line = lines[number][:_LONGEST].strip()
+        if _ABOVE_QUOTED.fullmatch(line):
+            return number
+        if _HEAD.match(line) and sum(bool(_HEAD_GOES_ON.match(one)) for one in lines[number + 1 : number + 5]) > 1:
+            return number
+    return 0
+
+
+def _quoted(lines: list[str], end: int) -> int:
+    """Return the first of the lines that quote up to the end, with those above that say whom, 0 if none does."""
+    start = end
+    while start and (lines[start - 1].startswith(">") or not lines[start - 1].strip()):
+        start -= 1
+    if not any(line.startswith(">") for line in lines[start:end]):
+        return 0
+    if start and lines[start - 1].rstrip().endswith(":"):
+        for above in range(_MOST_ABOVE, 0, -1):
+            said = lines[max(0, start - above) : start]
+            if all(map(str.strip, said)) and _SAYS_WHO.match(said[0][:_LONGEST]):
+                return start - len(said)
+    return start
+
+
+def without_history(document: Document, chunks: tuple[Chunk, ...]) -> tuple[Document, tuple[Chunk, ...]]:
+    """Return a reply whose chunks lack the mail that it quotes, with a note; its text stays whole."""
+    start, end = document.quoted
+    kept = list[Chunk]()
+    for chunk in chunks:
+        first, last = chunk.start, chunk.end
+        if start <= first and last <= end:
+            continue
+        if first < start < last:
+            last = first + len(document.text[first:start].rstrip())
+        elif start <= first < end:
+            first = end + len(document.text[end:last]) - len(document.text[end:last].lstrip())
+        if text := document.text[first:last]:
+            kept.append(replace(chunk, position=len(kept), start=first, end=last, text=text))
+    return replace(document, notes=(*document.notes, TRIMMED)), tuple(kept)
+
+
+def folder_of(path: Path) -> Path:
+    """Return the mailbox or the folder that a mail is in; a Maildir keeps one folder's mail in two."""
+    return path.parent.parent if path.parent.name in {"cur", "new"} else path.parent
+
+
+def quoted_elsewhere(document: Document, in_same_folder: Callable[[str, Path], bool]) -> bool:
+    """Return whether a reply quotes a mail that is in the library, in the same folder: others may see another one."""
+    answered = [one.target for one in document.links if one.kind == "answers"]
+    return document.quoted[1] > 0 and any(in_same_folder(one, folder_of(document.path)) for one in answered[:1])

@@ -17,11 +17,18 @@ from local_rag.reading.converters.images import IMAGE_SUFFIXES
 from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
 from local_rag.reading.formats import EMPTY, NO_TEXT, PRIVATE_KEY, Format, format_of
 from local_rag.reading.mailbox import read_content
-from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, find_tables, title_of
+from local_rag.reading.markdown import (
+    aliases_of,
+    blank_front_matter,
+    blank_tags,
+    find_headings,
+    find_tables,
+    read_wikilinks,
+    title_of,
+)
 from local_rag.reading.provenance import provenance_of_fields, scraped_from
 from local_rag.reading.structure import find_definitions, find_outline, lacks_grammar
 from local_rag.reading.walk import MAX_BYTES
-from local_rag.reading.wikilinks import aliases_of, read_wikilinks
 from local_rag.records import Document, DocumentKind, Heading
 
 if TYPE_CHECKING:

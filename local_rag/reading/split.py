@@ -21,9 +21,8 @@ from local_rag.reading.ruler import (
     load_tokenizer,
     without_limits,
 )
-from local_rag.reading.split_tables import pieces_of, split_table, table_at, table_header
+from local_rag.reading.split_tables import keep_whole, pieces_of, split_table, table_at, table_header, whole_blocks
 from local_rag.reading.structure import find_boundaries, line_starts
-from local_rag.reading.whole_blocks import keep_whole, whole_blocks
 from local_rag.records import Chunk, Chunker, Document, Heading
 
 if TYPE_CHECKING:

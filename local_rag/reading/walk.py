@@ -13,8 +13,7 @@ from local_rag.errors import LocalRagError
 from local_rag.files import GONE, LOCAL_DISK, Disk, FileStamp, is_utf8, open_regular, stamp_of
 from local_rag.reading.formats import NOT_REGULAR, PLAIN_TEXT, format_named, format_of
 from local_rag.reading.ignore import IgnorePattern, parse_pattern
-from local_rag.reading.mailbox import is_mailbox, messages
-from local_rag.reading.stores import MAILBOX_INDEX, is_mail_folder, names_to_read
+from local_rag.reading.mailbox import MAILBOX_INDEX, is_mail_folder, is_mailbox, messages, names_to_read
 from local_rag.records import Skipped
 
 MAX_BYTES = 50 * 1024 * 1024

@@ -8,7 +8,7 @@ import pytest
 from local_rag import Library
 from local_rag.errors import ReadError
 from local_rag.reading.converters.zotero import convert_zotero
-from local_rag.reading.stores import names_to_read, thunderbird_profiles, zotero_folders
+from local_rag.reading.mailbox import names_to_read, thunderbird_profiles, zotero_folders
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY
 

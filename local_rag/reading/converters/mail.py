@@ -17,8 +17,7 @@ from local_rag.reading.converters.converted import Attachment, Converted, Sectio
 from local_rag.reading.converters.html_pages import convert_html, convert_whole_page
 from local_rag.reading.decode import decode, decode_with_notes
 from local_rag.reading.formats import DELETED
-from local_rag.reading.mail_history import find_history
-from local_rag.reading.mailbox import split_mailbox
+from local_rag.reading.mailbox import find_history, split_mailbox
 from local_rag.reading.provenance import make_provenance
 from local_rag.records import Link
 
