@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from local_rag.records import Chunk, Document
-from local_rag.retrieval.version_names import date_of_name, key_words, sketch
+from local_rag.retrieval.version_families import date_of_name, key_words, sketch
 from local_rag.text.dates import find_dates
 
 POSITION = -1  # of the row: before the chunks
@@ -96,5 +96,5 @@ def date_in_force(text: str) -> str:
     for words in _IN_FORCE.finditer(text):
         for date in dates:
             if 0 <= date.start - words.end() <= _NEAR:
-                return f"{date.year:04}-{date.month:02}" + (f"-{date.day:02}" if date.day else "")
+                return date.iso
     return ""

@@ -4,7 +4,7 @@ Documents are first compared by a few mean vectors each, many in one matrix prod
 groups, one by one. The cost of a document therefore hardly depends on the size of the library, and memory is bounded.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -13,6 +13,7 @@ import numpy as np
 from local_rag.index.vector_index import blend_neighbours
 from local_rag.keys import key_of
 from local_rag.retrieval.filters import document_filter, limits_key, outermost
+from local_rag.retrieval.version_families import shared
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.people_file import limits_of_people
 from local_rag.store.vector_rows import GROUP, GroupVectors, documents_without_means, group_vectors, means_of, put_means
@@ -133,7 +134,7 @@ class SimilarChunks:
         """Return a chunk with its cosine, or with the share of common words if a context shifts its vector."""
         if not shifted or cosine < _WORDS_FROM:
             return Near(document, cosine)
-        return Near(document, max(cosine, shared_words(self._words(chunk), self._words(other))))
+        return Near(document, max(cosine, shared(self._words(chunk), self._words(other))))
 
     def _read_blended(self, document: int, position: int) -> GroupVectors:
         """Return the vectors of a group, as they are indexed."""
@@ -153,8 +154,3 @@ def _mean_vectors(chunks: GroupVectors) -> Iterator[tuple[int, np.ndarray]]:
     for group in np.unique(of_group):
         mean = chunks.vectors[of_group == group].sum(axis=0)
         yield int(group) * GROUP, mean / max(float(np.linalg.norm(mean)), 1e-9)
-
-
-def shared_words(one: Collection[str], other: Collection[str]) -> float:
-    """Return the share of words that two sets have in common (Dice coefficient)."""
-    return 2 * len({*one} & {*other}) / max(1, len(one) + len(other))

@@ -12,16 +12,22 @@ from pathlib import PurePath
 from local_rag.asking import Filters
 from local_rag.records import Passage
 from local_rag.retrieval.highlights import closest_sentence, readable
-from local_rag.retrieval.version_families import Version, Versions, corresponding, shared, valid_on, words_of
-from local_rag.retrieval.version_names import OLDER_WORDS, dates_in, key_words, version_numbers
-from local_rag.text.tokens import keyword_tokens
-
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_WRITTEN_DATE = re.compile(
-    rf"(?:\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\.?\s{{1,3}})?\b(?P<month>{'|'.join(_MONTHS)})[a-z]{{0,6}}\.?,?\s{{1,3}}"
-    r"(?:(?P<late>\d{1,2})(?:st|nd|rd|th)?,?\s{1,3})?(?P<year>(?:19|20)\d\d)\b",
-    re.IGNORECASE,
+from local_rag.retrieval.version_families import (
+    OLDER_WORDS,
+    Version,
+    Versions,
+    corresponding,
+    dates_in,
+    key_words,
+    shared,
+    valid_on,
+    version_numbers,
+    words_of,
 )
+from local_rag.text.dates import find_dates
+from local_rag.text.tokens import keyword_tokens
+from local_rag.text.words import blank
+
 _LAST_MONTH, _YEAR = 12, 4
 _EXAMINED, _TITLE = 2000, 300  # characters of a question and a title
 _WORD = re.compile(r"[^\W\d_]+")
@@ -74,8 +80,9 @@ def asked_versions(question: str, family: Sequence[Version], text_of: Callable[[
 
 
 def _of_days(question: str, family: Sequence[Version], text_of: Callable[[Version], str]) -> Iterator[Version]:
-    rest = _WRITTEN_DATE.sub(" ", question)
-    for period in {*map(_written, _WRITTEN_DATE.finditer(question)), *dates_in(rest)}:
+    dates = [one for one in find_dates(question) if one.year]
+    rest = blank(question, ((one.start, one.end) for one in dates))
+    for period in {*(one.iso for one in dates), *dates_in(rest)}:
         year, last = period[:_YEAR], _last_day(period)
         named = [one for one in family if year in {day[:_YEAR] for day in _dates_of(one)}]
         if 0 < len(named) < len(family):
@@ -85,11 +92,6 @@ def _of_days(question: str, family: Sequence[Version], text_of: Callable[[Versio
             valid.date.startswith(year) or (valid.stated and year not in text_of(family[0]))
         ):
             yield valid
-
-
-def _written(found: re.Match[str]) -> str:
-    month, day = _MONTHS.index(found["month"].lower()) + 1, found["day"] or found["late"]
-    return f"{found['year']}-{month:02}" + (f"-{int(day):02}" if day else "")
 
 
 def _last_day(period: str) -> date:

@@ -16,8 +16,7 @@ from local_rag.models.choice import chosen, find
 from local_rag.models.embedder import Embedder, is_frequent_word
 from local_rag.models.reader import Reader
 from local_rag.retrieval.filters import Sight
-from local_rag.retrieval.follow_ups import FollowUpTuning
-from local_rag.retrieval.searcher import Searcher
+from local_rag.retrieval.searcher import FollowUpTuning, Searcher
 from local_rag.retrieval.version_families import Versions
 from local_rag.settings import REMEMBERED, Settings
 from local_rag.store.connect import is_library

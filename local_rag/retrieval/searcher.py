@@ -16,7 +16,6 @@ from local_rag.models.reader import Reader, Reading, reranked_text
 from local_rag.records import ContextMode, Correction, Hit, Passage, found_passage
 from local_rag.retrieval.asked_versions import AskedVersions
 from local_rag.retrieval.filters import Filtering
-from local_rag.retrieval.follow_ups import FOLLOW_UPS, FollowUpTuning, follow_up_query
 from local_rag.retrieval.highlights import readable
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.spelling import Spelling
@@ -25,6 +24,42 @@ from local_rag.settings import Settings
 from local_rag.text.languages import ENGLISH
 from local_rag.text.sentences import sentence_spans
 from local_rag.text.tokens import keyword_tokens, question_terms
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUpTuning:
+    """The weights of earlier questions; the current question has weight 1.
+
+    `terms` is the weight of the words of the previous and the first question, `vector` that of the previous question's
+    vector. A question whose similarity to the previous one is below `new_subject_below` starts a new subject.
+    """
+
+    terms: float = 0.3
+    vector: float = 0.3
+    new_subject_below: float = -1.0
+
+
+FOLLOW_UPS = FollowUpTuning()
+
+
+def follow_up_query(
+    embedder: Embedder, question: str, earlier: Sequence[str] = (), tuning: FollowUpTuning = FOLLOW_UPS
+) -> tuple[np.ndarray, list[str], list[float] | None]:
+    """Return the normalised vector of a question, its terms for keyword search, and the weights of these terms.
+
+    Of the `earlier` questions, oldest first, the first and the last count. The weights are None if none counts.
+    """
+    vector, terms = embedder.embed_query(question), question_terms(question)
+    if not earlier:
+        return vector, terms, None
+    before = embedder.embed_query(earlier[-1])
+    if float(vector @ before) < tuning.new_subject_below:
+        return vector, terms, None
+    vector = vector + tuning.vector * before
+    recalled = [term for text in dict.fromkeys((earlier[-1], earlier[0])) for term in question_terms(text)]
+    weights = [1.0] * len(terms) + [tuning.terms] * len(recalled)
+    return vector / np.linalg.norm(vector), terms + recalled, weights
+
 
 # Passages that are scored at a time; measured in docs/speed.md.
 _FIRST_ROUND, _ROUND = 32, 16

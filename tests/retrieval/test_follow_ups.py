@@ -9,8 +9,8 @@ from local_rag.answering.answerer import Answerer
 from local_rag.answering.selection import whole_sources
 from local_rag.asking import Turn
 from local_rag.model_records import InstalledModel
-from local_rag.retrieval.follow_ups import FollowUpTuning, follow_up_query
 from local_rag.retrieval.question import Question
+from local_rag.retrieval.searcher import FollowUpTuning, follow_up_query
 from local_rag.text.tokens import keyword_tokens
 from tests.fakes import FakeEmbedder, FakeGenerator, passage
 

@@ -14,9 +14,8 @@ from local_rag.errors import QuestionError
 from local_rag.model_records import InstalledModel
 from local_rag.models.reader import reranked_text
 from local_rag.records import Chunk, Hit, Passage, StoredChunk
-from local_rag.retrieval.follow_ups import FollowUpTuning
 from local_rag.retrieval.question import Question
-from local_rag.retrieval.searcher import Searcher, reciprocal_rank_fusion, rerank_passages
+from local_rag.retrieval.searcher import FollowUpTuning, Searcher, reciprocal_rank_fusion, rerank_passages
 from local_rag.settings import Settings, resolve_settings
 from local_rag.store.database import Store
 from tests.fakes import QUICK, FakeEmbedder, FakeIndex, FakeReader, passage

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from local_rag.index.generations import Generation, Generations
 from local_rag.index.protocol import PassageStore
 from local_rag.records import Correction
-from local_rag.retrieval.mistakes import Speller, edit_costs, most_mistakes
-from local_rag.retrieval.spelling import Spelling
+from local_rag.retrieval.spelling import Speller, Spelling, edit_costs, most_mistakes
 from tests.fakes import contents_of
 
 TEXTS = (

@@ -6,7 +6,7 @@ import pytest
 
 from local_rag.indexing.document_rows import date_in_force, version_keys
 from local_rag.records import Document, Provenance
-from local_rag.retrieval.version_names import date_of_name, key_words, likeness, sketch, version_of_name
+from local_rag.retrieval.version_families import date_of_name, key_words, likeness, sketch, version_of_name
 
 
 @pytest.mark.parametrize(
