@@ -173,9 +173,7 @@ def _is_about(one: Reading, said: Said) -> bool:
     if said.focus == "list" and one.query.operation == "list" and one.names + len(one.query.conditions) == 0:
         return one.evidence >= _EVIDENCE  # "List the carriers": every word is understood
     named = len(one.query.conditions) + (one.query.shown is not None or one.query.group is not None)
-    return (one.evidence >= _OF_NAMES and named > 1) or (
-        one.evidence >= _OF_NAMES and said.focus in {"which", "list", "how much"}
-    )
+    return one.evidence >= _OF_NAMES and (named > 1 or said.focus in {"which", "list", "how much"})
 
 
 def _best(understood: Sequence[Reading]) -> list[Reading]:
@@ -230,16 +228,10 @@ def _version_order(one: NamedRelation) -> tuple[list[int], str]:
 
 
 def _ambiguous(tables: Sequence[TableAnswer]) -> str:
-    different = list(dict.fromkeys(f"{table.said} ({_where(table)})" for table in tables))
-    return (
-        f"The question can be read in {len(different)} ways: "
-        + "; or ".join(different[:3])
-        + ". Name the table or the column."
-    )
-
-
-def _where(table: TableAnswer) -> str:
-    return ", ".join(filter(None, [_file_of(table), table.sources[0].place])) if table.sources else ""
+    places = [", ".join(filter(None, [_file_of(one), *(source.place for source in one.sources[:1])])) for one in tables]
+    different = list(dict.fromkeys(f"{one.said} ({place})" for one, place in zip(tables, places, strict=True)))
+    ways = "; or ".join(different[:3])
+    return f"The question can be read in {len(different)} ways: {ways}. Name the table or the column."
 
 
 def _file_of(table: TableAnswer) -> str:

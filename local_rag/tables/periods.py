@@ -2,16 +2,12 @@
 
 import calendar
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from local_rag.text.dates import MONTHS
+from local_rag.text.dates import ENGLISH_MONTH, MONTHS, month_number
 
-_MONTH = (
-    r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b\.?"
-)
+_MONTH = rf"(?:{ENGLISH_MONTH})\b\.?"
 _YEAR = r"(?:19|20)\d\d"
 _NTH = {"1": 1, "first": 1, "1st": 1, "2": 2, "second": 2, "2nd": 2, "3": 3, "third": 3, "3rd": 3, "4": 4, "fourth": 4}
 _NTH |= {"4th": 4, "last": 4}
@@ -92,40 +88,17 @@ def _joined(one: Period, other: Period, question: str, head: re.Match[str] | Non
     is_range = joint is not None and ((head and head["range"]) or not re.search(r"\band\b", between, re.IGNORECASE))
     if not is_range:
         return None
-    if one.first is None and other.first is not None and one.months:  # from January to March 2024
-        first = date(_year_before(one, other), one.months[0], 1)
-        one = Period(one.start, one.end, one.words, first, first, year=first.year)
-    if one.first is None or other.after is None:
-        if one.months and other.months:
-            months = tuple(range(one.months[0], other.months[-1] + 1))
-            return _period(one, other, question, head, None, None, months)
-        return None
-    return _period(one, other, question, head, one.first, other.after, ())
-
-
-def _year_before(one: Period, other: Period) -> int:
-    assert other.first is not None
-    return other.first.year if one.months[0] <= other.first.month else other.first.year - 1
-
-
-def _period(
-    one: Period,
-    other: Period,
-    question: str,
-    head: re.Match[str] | None,
-    first: date | None,
-    after: date | None,
-    months: tuple[int, ...],
-) -> Period:
-    start = head.start() if head else one.start
-    return Period(
-        start,
-        other.end,
-        f"from {question[one.start : one.end]} to {question[other.start : other.end]}",
-        first,
-        after,
-        months,
-    )
+    words = f"from {question[one.start : one.end]} to {question[other.start : other.end]}"
+    whole = Period(head.start() if head else one.start, other.end, words)
+    first = one.first
+    if first is None and other.first is not None and one.months:  # from January to March 2024
+        year = other.first.year - (one.months[0] > other.first.month)
+        first = date(year, one.months[0], 1)
+    if first is not None and other.after is not None:
+        return replace(whole, first=first, after=other.after)
+    if one.months and other.months:
+        return replace(whole, months=tuple(range(one.months[0], other.months[-1] + 1)))
+    return None
 
 
 def _bounded(point: Period, head: re.Match[str] | None, start: int, question: str) -> Period:  # noqa: PLR0911
@@ -149,61 +122,54 @@ def _bounded(point: Period, head: re.Match[str] | None, start: int, question: st
 
 
 def _point(match: re.Match[str], question: str) -> Period | None:
-    part = match.groupdict()
-    start, end = match.span()
     try:
-        for first, after, months, year, quarter in _spans(part):
-            return Period(start, end, question[start:end], first, after, months, year, quarter)
-    except ValueError:
+        found = _span(match.groupdict())
+    except ValueError:  # such as 31 February
         return None
-    return None
+    if found is None:
+        return None
+    first, after, months, year, quarter = found
+    return Period(*match.span(), match[0], first, after, months, year, quarter)
 
 
 _Span = tuple[date | None, date | None, tuple[int, ...], int | None, int | None]
 
 
-def _spans(part: dict[str, str | None]) -> Iterator[_Span]:
+def _span(part: dict[str, str | None]) -> _Span | None:  # noqa: PLR0911  a table, in fact
+    """Return the first day of what is named, the day after it, the months of any year, the year and the quarter."""
     if part["iso"]:
-        yield _day(date.fromisoformat(part["iso"]))
-    elif part["isomonth"]:
-        year, month = map(int, part["isomonth"].split("-"))
-        yield _months(year, month, month)
-    elif part["dotted"]:
+        return _day(date.fromisoformat(part["iso"]))
+    if part["isomonth"]:
+        written, _, month_written = part["isomonth"].partition("-")
+        return _months(written, int(month_written), int(month_written))
+    if part["dotted"]:
         day, month, year = map(int, re.split(r"[./]", part["dotted"]))
-        yield _day(date(year, month, day) if month <= len(MONTHS) else date(year, day, month))
-    elif part["daymonth"] or part["monthday"]:
-        month = _month(part["daymonth"] or part["monthday"] or "")
+        return _day(date(year, month, day) if month <= len(MONTHS) else date(year, day, month))
+    if name := part["daymonth"] or part["monthday"]:
         day, given = int(part["day"] or part["dayafter"] or 0), part["dayyear"] or part["dayafteryear"]
-        if given:
-            yield _day(date(int(given), month, day))
-    elif part["month"]:
-        month = _month(part["month"])
-        yield _months(int(part["monthyear"]), month, month) if part["monthyear"] else (None, None, (month,), None, None)
-    elif number := part["quarter"] or part["quarterafter"] or part["nth"]:
+        return _day(date(int(given), month_number(name), day)) if given else None
+    if part["month"]:
+        month = month_number(part["month"])
+        return _months(part["monthyear"], month, month)
+    if number := part["quarter"] or part["quarterafter"] or part["nth"]:
         quarter, given = _NTH[number.lower()], part["quarteryear"] or part["yearfirst"] or part["nthyear"]
-        first = 3 * quarter - 2
-        whole = (
-            _months(int(given), first, first + 2) if given else (None, None, (first, first + 1, first + 2), None, None)
-        )
-        yield (*whole[:3], int(given) if given else None, quarter)
-    elif number := part["half"] or part["halfnumber"]:
-        first, given = 6 * _NTH[number.lower()] - 5, part["halfyear"]
-        yield (
-            _months(int(given), first, first + 5) if given else (None, None, tuple(range(first, first + 6)), None, None)
-        )
-    elif part["year"]:
-        year = int(part["year"])
-        yield date(year, 1, 1), date(year + 1, 1, 1), (), year, None
-
-
-def _month(name: str) -> int:
-    return MONTHS.index(name[:3].lower()) + 1
+        whole = _months(given, 3 * quarter - 2, 3 * quarter)
+        return (*whole[:3], int(given) if given else None, quarter)
+    if number := part["half"] or part["halfnumber"]:
+        first = 6 * _NTH[number.lower()] - 5
+        return _months(part["halfyear"], first, first + 5)
+    year = int(part["year"] or 0)
+    return date(year, 1, 1), date(year + 1, 1, 1), (), year, None
 
 
 def _day(day: date) -> _Span:
     return day, day + timedelta(1), (), None, None
 
 
-def _months(year: int, first: int, last: int) -> _Span:
+def _months(given: str | None, first: int, last: int) -> _Span:
+    """Return months of a year, or of any year."""
+    if given is None:
+        return None, None, tuple(range(first, last + 1)), None, None
+    year = int(given)
     end = date(year, last, calendar.monthrange(year, last)[1])
     return date(year, first, 1), end + timedelta(1), (), None, None

@@ -1,7 +1,8 @@
 """Run a chosen query: its value with the unit, in words, with the rows that it stands on and what is missing."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from local_rag.records import MOST_TABLE_ROWS, TableAnswer, TableSource, TableValue
 from local_rag.tables.meanings import Reading
@@ -27,8 +28,7 @@ class NoRowsError(Exception):
         self.is_certain = is_certain
 
 
-@dataclass(frozen=True, slots=True)
-class _Counts:
+class _Counts(NamedTuple):
     rows: int
     valued: int
 
@@ -91,12 +91,17 @@ def _of_one(query: Query, held: RelationSet) -> TableAnswer:
         answer = _grouped(query, held)
     else:
         answer = _scalar(query, held, counts)
-    rows = _rows(query, held)
-    sources = tuple(_sources(query, rows[1]))
-    answer = replace(answer, columns=tuple(one.name for one in query.view.columns), rows=rows[0], sources=sources)
-    answer = replace(answer, rows_sql=_said_sql(query, ", ".join(one.sql for one in query.view.columns)))
+    rows, firsts = _rows(query, held)
+    columns = query.view.columns
     return replace(
-        answer, count=counts.rows, said=in_words(query, counts.rows), notes=(*answer.notes, *_missing(query, counts))
+        answer,
+        said=in_words(query, counts.rows),
+        columns=tuple(one.name for one in columns),
+        rows=rows,
+        count=counts.rows,
+        rows_sql=_said_sql(query, ", ".join(one.sql for one in columns)),
+        sources=tuple(_sources(query, firsts)),
+        notes=(*answer.notes, *_missing(query, counts)),
     )
 
 
@@ -105,8 +110,7 @@ def _count(query: Query, held: RelationSet) -> _Counts:
     valued = (
         "count(*)" if column is None else f"count({value_of_sql(column) if column.kind == 'number' else column.sql})"
     )
-    [(rows, with_value)] = held.select(select(query, f"count(*), {valued}"), where(query)[1]).rows
-    return _Counts(rows, with_value)
+    return _Counts(*held.select(select(query, f"count(*), {valued}"), where(query)[1]).rows[0])
 
 
 def _explain_no_rows(query: Query, held: RelationSet) -> None:
@@ -118,22 +122,16 @@ def _explain_no_rows(query: Query, held: RelationSet) -> None:
             edges = replace(query, conditions=(), group=None)
             value = value_of_sql(one.column)
             [(first, last)] = held.select(select(edges, f"min({value}), max({value})")).rows
-            raise NoRowsError(
-                f"No row of {query.view.label} has a *{one.column.name}* {one.words.removeprefix('is ')}: "
-                f"they are from {first} to {last}.",
-                is_certain=True,
-            )
+            lacking = f"has a *{one.column.name}* {one.words.removeprefix('is ')}: they are from {first} to {last}."
+            raise NoRowsError(f"No row of {query.view.label} {lacking}", is_certain=True)
     for one in query.conditions:
         alone = replace(query, conditions=(one,), group=None, operation="count")
-        if one.column.kind == "number" and not one.values and _is_year(one) and not _count(alone, held).rows:
+        of_year = one.column.kind == "number" and not one.values and "year" in one.column.keys
+        if of_year and not _count(alone, held).rows:
             raise NoRowsError(f"No row of {query.view.label} has *{one.column.name}* {one.words.removeprefix('is ')}.")
     guessed = any(len(one.values) > 1 for one in query.conditions)
     if query.operation != "count" or guessed:
         raise NoRowsError(f"No row of {query.view.label} has all of that: {in_words(query, 0)}.")
-
-
-def _is_year(condition: Condition) -> bool:
-    return "year" in condition.column.keys
 
 
 def _scalar(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
@@ -145,14 +143,8 @@ def _scalar(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
         by_unit = _by_unit(query, units, held)
         if len(by_unit) > 1:
             note = "The rows have different units, which are not added together."
-            return TableAnswer(
-                None,
-                "",
-                "",
-                by_unit,
-                sql=_said_sql(query, f"{units}, {value_sql(query)}", f" GROUP BY {units}"),
-                notes=(note,),
-            )
+            sql = _said_sql(query, f"{units}, {value_sql(query)}", f" GROUP BY {units}")
+            return TableAnswer(None, "", "", by_unit, sql=sql, notes=(note,))
         if by_unit:
             return TableAnswer(by_unit[0].value, by_unit[0].unit, "", sql=_said_sql(query, value_sql(query)))
     [(value,)] = held.select(select(query, value_sql(query)), where(query)[1]).rows
@@ -201,42 +193,42 @@ def _grouped(query: Query, held: RelationSet) -> TableAnswer:
     if (units := _units(query)) and len(_by_unit(query, units, held)) > 1:
         raise NoRowsError("The rows have different units, so they cannot be compared by group.")
     order = f" ORDER BY 2 {'DESC' if query.direction == 'max' else 'ASC'}, 1" if query.direction else " ORDER BY 1"
-    missing = (
-        f" GROUP BY 1 HAVING {'count(*)' if not query.measure else value} IS NOT NULL AND {group} IS NOT NULL{order}"
-    )
-    rows = held.select(select(query, f"{group}, {value}", missing), where(query)[1], most=_MOST_VALUES).rows
+    grouped = f" GROUP BY 1 HAVING {value if query.measure else 'count(*)'} IS NOT NULL AND {group} IS NOT NULL{order}"
+    rows = held.select(select(query, f"{group}, {value}", grouped), where(query)[1], most=_MOST_VALUES).rows
     if not rows:
         raise NoRowsError("No group has a value.")
     kept = _first(rows, query.limit, query.nth) if query.direction else rows
-    if query.direction:
-        _require_no_total(kept)
     if query.direction and query.nth == 1 and len(kept) == len(rows) > query.limit:
         raise NoRowsError("All groups are equal.")
-    values = tuple(TableValue(str(label), _rounded(number), query.unit) for label, number in kept)
-    sql = _said_sql(query, f"{group}, {value}", missing + (f" LIMIT {len(kept)}" if query.direction else ""))
-    notes = ("Several are equal.",) if query.direction and len(kept) > query.limit else ()
-    if query.direction and query.limit == 1 and len(kept) == 1:
-        return TableAnswer(values[0].label, "", "", values, sql=sql)
-    return TableAnswer(None, "", "", values, sql=sql, notes=notes)
+    sql = _said_sql(query, f"{group}, {value}", grouped + (f" LIMIT {len(kept)}" if query.direction else ""))
+    return _ranked(kept, query.unit, sql, limit=query.limit if query.direction else len(kept) + 1)
 
 
-def _require_no_total(rows: Sequence[tuple[object, ...]]) -> None:
-    """Raise NoRowsError if the highest or lowest is a row of totals that was not recognised."""
-    for label, *_ in rows:
-        if str(label).casefold().strip(" :") in {"total", "totals", "average", "sum", "grand total", "mean", "all"}:
-            raise NoRowsError(f"The table has a row “{label}” among the others.")
+def _ranked(rows: Sequence[tuple[object, ...]], unit: str, sql: str, *, limit: int) -> TableAnswer:
+    """Return labels with their values; of one that was asked for, the label is the answer."""
+    values = tuple(TableValue(str(label), _rounded(number), unit) for label, number in rows)
+    notes = ("Several are equal.",) if len(rows) > limit else ()
+    return TableAnswer(values[0].label if len(rows) == limit == 1 else None, "", "", values, sql=sql, notes=notes)
 
 
 def _first(rows: Sequence[tuple[object, ...]], limit: int, nth: int) -> list[tuple[object, ...]]:
-    """Return the first rows from the nth on, and those that are equal to the last of them."""
+    """Return the first rows, and those that are equal to the last of them, or the nth alone.
+
+    Raise NoRowsError if one of them is a row of totals that was not recognised.
+    """
     if nth > 1:
         values = [row[-1] for row in rows]
         if len(rows) < nth:
             raise NoRowsError(f"There are only {len(rows)}.")
         if values.count(values[nth - 1]) > 1 or len(set(values[:nth])) < nth:
             raise NoRowsError("Several are equal there.")
-        return [rows[nth - 1]]
-    return [row for at, row in enumerate(rows) if at < limit or row[-1] == rows[limit - 1][-1]]
+        found = [rows[nth - 1]]
+    else:
+        found = [row for at, row in enumerate(rows) if at < limit or row[-1] == rows[limit - 1][-1]]
+    for label, *_ in found:
+        if str(label).casefold().strip(" :") in {"total", "totals", "average", "sum", "grand total", "mean", "all"}:
+            raise NoRowsError(f"The table has a row “{label}” among the others.")
+    return found
 
 
 def _top(query: Query, held: RelationSet) -> TableAnswer:
@@ -253,15 +245,11 @@ def _top(query: Query, held: RelationSet) -> TableAnswer:
     rows = held.select(head + order, where(query)[1], most=_MOST_VALUES).rows
     if not rows:
         raise NoRowsError(f"No row has a value in *{column.name}*.")
-    kept = _first(rows, query.limit or 1, query.nth)
-    _require_no_total(kept)
-    if len(kept) > (query.limit or 1) + _MOST_EQUAL:
+    limit = query.limit or 1
+    kept = _first(rows, limit, query.nth)
+    if len(kept) > limit + _MOST_EQUAL:
         raise NoRowsError(f"{len(kept)} rows are equal.")
-    values = tuple(TableValue(str(label), _rounded(number), column.unit) for label, number in kept)
-    sql = _bound(head + order + f" LIMIT {len(kept)}", where(query)[1])
-    one = len(kept) == 1 and (query.limit or 1) == 1
-    notes = ("Several are equal.",) if len(kept) > (query.limit or 1) else ()
-    return TableAnswer(values[0].label if one else None, "", "", values, sql=sql, notes=notes)
+    return _ranked(kept, column.unit, _bound(head + order + f" LIMIT {len(kept)}", where(query)[1]), limit=limit)
 
 
 def _listed(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
@@ -317,12 +305,9 @@ def _rows(query: Query, held: RelationSet) -> tuple[tuple[tuple[str | Number | N
     view = query.view
     columns = ", ".join(one.sql for one in view.columns)
     order = f" ORDER BY {view.part}, {view.row}" if view.kind == "union" else f" ORDER BY {view.row}"
-    if query.operation == "top" and query.measure:
-        value = value_of_sql(query.measure)
-        order = f" ORDER BY {value} IS NULL, {value} {'DESC' if query.direction == 'max' else 'ASC'}"
-    elif query.operation in {"max", "min"} and query.measure:
-        value = value_of_sql(query.measure)
-        order = f" ORDER BY {value} IS NULL, {value} {'DESC' if query.operation == 'max' else 'ASC'}"
+    if query.operation in {"top", "max", "min"} and query.measure:
+        value, direction = value_of_sql(query.measure), query.direction if query.operation == "top" else query.operation
+        order = f" ORDER BY {value} IS NULL, {value} {'DESC' if direction == 'max' else 'ASC'}"
     statement = select(query, f"{view.part}, {view.row}, {columns}", order)
     found = held.select(statement, where(query)[1], most=MOST_TABLE_ROWS, largest=_LARGEST_KEPT).rows
     return tuple(tuple(row[2:]) for row in found), {row[0]: row[1] for row in reversed(found)}
@@ -357,12 +342,6 @@ def _bound(statement: str, parameters: Sequence[object]) -> str:
         return statement
     written = [parts[0]]
     for value, part in zip(parameters, parts[1:], strict=True):
-        text = (
-            "'" + value.replace("'", "''") + "'"
-            if isinstance(value, str)
-            else f"{value:g}"
-            if isinstance(value, float)
-            else str(value)
-        )
-        written += [text, part]
+        text = f"{value:g}" if isinstance(value, float) else str(value)
+        written += ["'" + text.replace("'", "''") + "'" if isinstance(value, str) else text, part]
     return "".join(written)

@@ -103,6 +103,7 @@ class Values:
 def view_of(one: NamedRelation) -> View:
     """Return a relation as it can be asked."""
     stored, table = one.stored, quoted(one.table)
+    units = {f"{column.name} (unit)" for column in stored.columns if column.mixed}
     columns = tuple(
         ViewColumn(
             column.name,
@@ -114,21 +115,12 @@ def view_of(one: NamedRelation) -> View:
             uncomputed=column.uncomputed,
         )
         for column, name in zip(stored.columns, one.columns, strict=True)
-        if not _is_units(column.name, one)
+        if column.name not in units
     )
     caption = stored.name.partition(BETWEEN_CAPTIONS)[0]
-    label = stored.sheet if stored.sheet and not _is_standard(stored.sheet) else caption or stored.title
+    is_standard = word_keys(stored.sheet)[:1] in (["sheet"], ["tabell"], ["tabel"], ["feuil"])
+    label = stored.sheet if stored.sheet and not is_standard else caption or stored.title
     return View((one,), table, "0", f"{table}.rowid", columns, _names(one), label)
-
-
-def _is_units(name: str, one: NamedRelation) -> bool:
-    return name.endswith(" (unit)") and any(
-        f"{column.name} (unit)" == name and column.mixed for column in one.stored.columns
-    )
-
-
-def _is_standard(sheet: str) -> bool:
-    return word_keys(sheet)[:1] in (["sheet"], ["tabell"], ["tabel"], ["feuil"])
 
 
 def _names(one: NamedRelation) -> frozenset[str]:
