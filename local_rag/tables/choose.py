@@ -6,12 +6,11 @@ a word that means nothing by itself. Where several columns may be meant, all rea
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from local_rag.tables.conditions import NoConditionError, date_column, in_order, joined_values
-from local_rag.tables.extremes import Extremes
 from local_rag.tables.matches import Match, Matcher
-from local_rag.tables.meanings import NotReadError, Reading
+from local_rag.tables.meanings import RATIO, Extremes, NotReadError, Reading
 from local_rag.tables.query import Condition, Direction, Operation, Query
 from local_rag.tables.question_words import Said
 from local_rag.tables.relation_set import RelationSet
@@ -19,7 +18,9 @@ from local_rag.tables.roles import QUANTITY, STRONG, YEARS, is_summable, names_p
 from local_rag.tables.views import View, ViewColumn, of_part, of_year, values_of
 
 _THERE = re.compile(r"(?:(?:is|are|was|were) there|(?:do|did) we have|have we)\b", re.IGNORECASE)
-_RATIO = re.compile(r"\bper\b", re.IGNORECASE)
+_THAN = re.compile(r"(?<!other )(?<!rather )\bthan\b")
+_GROWS = re.compile(r"\b(?:change|increase|decrease|rise|drop|grow|growth|fell|rose|grew)\b", re.IGNORECASE)
+_LESS = re.compile(r"\b(?:less|fewer|lower|smaller|shorter|cheaper)\b", re.IGNORECASE)
 _EXISTS = re.compile(
     r"\b(?:are|is) (?:there|in|listed)\b|\bdo we (?:have|sell|offer|use)\b"
     r"|\b(?:list|show|all|every|different|exist|distinct)\b",
@@ -60,25 +61,15 @@ def as_asked(view: View, said: Said) -> View:
 class _Chooser(Extremes):
     """Choose the queries that a question means from the roles of its parts."""
 
-    def read(self) -> Iterator[Reading]:  # noqa: PLR0912
+    def read(self) -> Iterator[Reading]:
         """Yield the meanings of the question."""
         said, operations = self.said, self.said.operations
         self._require_column()
-        if said.negations and not self.lacks and not any("NOT" in one.sql for _, one in self.values):
-            raise NotReadError
-        if (
-            _RATIO.search(said.text)
-            and self.group is None
-            and any(one.strength >= STRONG for one in self._columns("number")[1:])
-        ):
-            raise NotReadError
-        if self.group is None and any(map(self._is_ratio, _RATIO.finditer(said.text))):
-            raise NotReadError
-        if (
-            re.search(r"(?<!other )(?<!rather )\bthan\b", said.text)
-            and not said.comparisons
-            and "difference" not in operations
-        ):
+        unnegated = said.negations and not self.lacks and not any("NOT" in one.sql for _, one in self.values)
+        compares = _THAN.search(said.text) and not said.comparisons and "difference" not in operations
+        ratios = list(RATIO.finditer(said.text)) if self.group is None else []
+        several = ratios and any(one.strength >= STRONG for one in self._columns("number")[1:])
+        if unnegated or compares or several or any(map(self._is_ratio, ratios)):
             raise NotReadError
         if self._goes_by_order() or self._adds_columns() or self._is_vague():
             raise NotReadError
@@ -103,10 +94,9 @@ class _Chooser(Extremes):
 
     def _goes_by_order(self) -> bool:
         """Return whether it asks for what stands before or behind a row: "the city after Tainan"."""
-        places = [self._place(one)[0] for one in self.matches if one.kind == "value"]
-        return any(
-            0 <= place - found.end() <= len("the ") for found in _BESIDE.finditer(self.said.text) for place in places
-        )
+        ends = [found.end() for found in _BESIDE.finditer(self.said.text)]
+        values = (self._place(one)[0] for one in self.matches if one.kind == "value")
+        return any(0 <= place - end <= len("the ") for place in values for end in ends)
 
     def _is_vague(self) -> bool:
         """Return whether it asks for no condition: "only charter", "the sum of the top 10", "in 1996 and 1997"."""
@@ -126,12 +116,9 @@ class _Chooser(Extremes):
 
     def _adds_columns(self) -> bool:
         """Return whether two columns of numbers are to be added: "apps and goals"."""
-        ends = [(self._place(one), one) for one in self._columns("number") if one.strength >= STRONG]
-        return any(
-            self.said.text[one[1] : other[0]].strip().lower() == "and"
-            for (one, _), (other, _) in pairwise(ends)
-            if "difference" not in self.said.operations
-        )
+        places = [self._place(one) for one in self._columns("number") if one.strength >= STRONG]
+        between = (self.said.text[one[1] : other[0]] for one, other in pairwise(places))
+        return "difference" not in self.said.operations and any(one.strip().lower() == "and" for one in between)
 
     def _aggregate(self, operation: Operation) -> Iterator[Reading]:
         measures = self._measures(adds_up=operation == "sum")
@@ -142,24 +129,19 @@ class _Chooser(Extremes):
     def _how_many(self) -> Iterator[Reading]:  # noqa: PLR0912
         """Count rows or different values, or sum what is named after "how many"."""
         said = self.said
-        subject = self._subject()
-        distinct = "distinct" in said.operations
         if "mean" in said.operations:
             yield from self._aggregate("mean")
             return
+        subject, distinct = self._subject(), "distinct" in said.operations
         if subject is None:
-            first = next((one for one in self.matches if self._place(one)[0] >= self.said.focus_end), None)
+            first = self._first_asked()
             of_value = first is not None and first.kind == "value" and self._is_next(first)
-            named = [match for match in self._columns("number") if match.strength >= STRONG and of_value]
-            if named and not self._names_rows():
-                yield from self._each(self._measures(adds_up=True), lambda one: self._query("sum", one))
-            elif self._names_rows():
+            quantities = [one for one in self._numbers() if set(one.keys) & QUANTITY and is_summable(one)]
+            if self._names_rows():
                 yield self._done(self._query("count"))
-            elif (
-                of_value
-                and len(quantities := [one for one in self._numbers() if set(one.keys) & QUANTITY and is_summable(one)])
-                == 1
-            ):
+            elif of_value and any(match.strength >= STRONG for match in self._columns("number")):
+                yield from self._each(self._measures(adds_up=True), lambda one: self._query("sum", one))
+            elif of_value and len(quantities) == 1:
                 yield self._done(self._query("sum", quantities[0]))
             else:
                 raise NotReadError
@@ -168,18 +150,19 @@ class _Chooser(Extremes):
         if self._is_looked_up(subject):
             raise NotReadError  # "How many cylinders does the 5/9 have?", where a cell says "2 inline"
         numbers = [one for one in subject.columns if one.kind == "number"]
-        if numbers and self._names_label(subject, numbers[0]):
-            raise NotReadError
-        if numbers and not set(numbers[0].keys) & YEARS and self._counts_up(numbers[0]):
-            yield self._done(self._query("count"))
-            return
-        if numbers and set(numbers[0].keys) & YEARS:
-            yield self._done(self._query("distinct", numbers[0]))
-            return
-        if numbers and not distinct:
-            columns = [one for one in numbers if is_summable(one)] or numbers
-            yield from self._each(columns, lambda one: self._query("sum", one))
-            return
+        if numbers:
+            if self._names_label(subject, numbers[0]):
+                raise NotReadError
+            if set(numbers[0].keys) & YEARS:
+                yield self._done(self._query("distinct", numbers[0]))
+                return
+            if self._counts_up(numbers[0]):
+                yield self._done(self._query("count"))
+                return
+            if not distinct:
+                columns = [one for one in numbers if is_summable(one)] or numbers
+                yield from self._each(columns, lambda one: self._query("sum", one))
+                return
         for column in [one for one in subject.columns if one.kind != "number"][:1]:
             weak = subject.strength < 0.6 and self._names_rows()  # noqa: PLR2004
             if not distinct and (weak or any(one.column == column for one in self.conditions)):
@@ -198,6 +181,10 @@ class _Chooser(Extremes):
             else:
                 yield self._done(self._query("count"))
 
+    def _first_asked(self) -> Match | None:
+        """Return what is named first behind the question word."""
+        return next((one for one in self.matches if self._place(one)[0] >= self.said.focus_end), None)
+
     def _is_looked_up(self, subject: Match) -> bool:
         """Return whether a column of texts is asked for of one row, so that its cell says how many."""
         if any(one.kind == "number" for one in subject.columns):
@@ -211,8 +198,7 @@ class _Chooser(Extremes):
 
     def _require_column(self) -> None:
         """Raise NotReadError if a value stands where "which" asks for a column: "which city" among kinds of places."""
-        words = self.said.words
-        first = next((one for one in self.matches if self._place(one)[0] >= self.said.focus_end), None)
+        words, first = self.said.words, self._first_asked()
         if self.said.focus != "which" or first is None or first.kind != "value":
             return
         before = [word for word in words if self.said.focus_end <= word.start < self._place(first)[0]]
@@ -239,65 +225,50 @@ class _Chooser(Extremes):
 
     def _difference(self) -> Iterator[Reading]:
         said = self.said
-        absolute = bool(re.search(r"\bdiffer", said.text, re.IGNORECASE))
-        reverse = bool(
-            re.search(
-                r"\b(?:change|increase|decrease|rise|drop|grow|growth|fell|rose|grew)\b", said.text, re.IGNORECASE
-            )
-        )
         if len(said.superlatives) > 1 and {one[2] for one in said.superlatives} == {"max", "min"}:
             for measure in self._measures():
-                high, low = self._query("max", measure), self._query("min", measure)
-                yield self._done(high, low)
+                yield self._done(self._query("max", measure), self._query("min", measure))
             return
-        for one, other in self._operands():
-            less = re.search(r"\b(?:less|fewer|lower|smaller|shorter|cheaper)\b", said.text, re.IGNORECASE)
-            first, second = (other, one) if reverse or less else (one, other)
-            yield self._done(first, second, absolute=absolute)
-            return
-        raise NotReadError
+        first, second = self._operands()
+        if _GROWS.search(said.text) or _LESS.search(said.text):
+            first, second = second, first
+        yield self._done(first, second, absolute=bool(re.search(r"\bdiffer", said.text, re.IGNORECASE)))
 
-    def _operands(self) -> Iterator[tuple[Query, Query]]:
-        """Yield the two queries whose values are subtracted: of two values, two columns, or two periods."""
+    def _operands(self) -> tuple[Query, Query]:
+        """Return the two queries whose values are subtracted: of two values, two columns, or two periods."""
         values = self.values
         columns = [match for match in self._columns("number") if match.strength >= STRONG]
-        pairs = [
-            (one, other)
-            for one in values
-            for other in values
-            if one[0].start < other[0].start and one[1].column == other[1].column
-        ]
-        if pairs:
-            (first, one), (second, other) = pairs[0]
+        pairs = (pair for pair in permutations(values, 2) if pair[0][0].start < pair[1][0].start)
+        if pair := next((pair for pair in pairs if pair[0][1].column == pair[1][1].column), None):
+            (first, one), (second, other) = pair
             rest = [condition for match, condition in values if match not in (first, second)]
             if len(self.periods) > 1:
                 raise NotReadError
             more = (*joined_values(rest), *self.periods, *self.compared)
-            yield self._pair((one, *more), (other, *more))
-        elif len(columns) == 2:  # noqa: PLR2004
+            return self._pair((one, *more), (other, *more))
+        if len(columns) == 2:  # noqa: PLR2004
             self.used |= {match.start for match in columns}
-            yield self._query("sum", columns[0].columns[0]), self._query("sum", columns[1].columns[0])
-        elif len(self.periods) == 2:  # noqa: PLR2004
+            return self._query("sum", columns[0].columns[0]), self._query("sum", columns[1].columns[0])
+        if len(self.periods) == 2:  # noqa: PLR2004
             rest_of = (*joined_values([condition for _, condition in values]), *self.compared)
-            yield self._pair((self.periods[0], *rest_of), (self.periods[1], *rest_of))
+            return self._pair((self.periods[0], *rest_of), (self.periods[1], *rest_of))
+        raise NotReadError
 
     def _pair(self, one: tuple[Condition, ...], other: tuple[Condition, ...]) -> tuple[Query, Query]:
         named = self._columns("number")
         counts = bool(re.search(r"\bhow many (?:more|fewer)\b|number of", self.said.text, re.IGNORECASE))
         if named and self._names_label(named[0], named[0].columns[0]):
             raise NotReadError
-        if counts and not named:
-            match = next(iter(self._columns("text")), None)
-            if match is not None:
-                self.used.add(match.start)
-            return self._query("count", conditions=one), self._query("count", conditions=other)
-        measures = self._measures(adds_up=True)
+        operation: Operation = "count"
+        measures = [None] if counts and not named else self._measures(adds_up=True)
         if len(measures) != 1:
             raise NotReadError
-        operation: Operation = "mean" if "mean" in self.said.operations or not is_summable(measures[0]) else "sum"
-        return self._query(operation, measures[0], conditions=one), self._query(
-            operation, measures[0], conditions=other
-        )
+        if measures[0] is None:
+            self.used |= {match.start for match in self._columns("text")[:1]}
+        else:
+            operation = "mean" if "mean" in self.said.operations or not is_summable(measures[0]) else "sum"
+        first, second = (self._query(operation, measures[0], conditions=some) for some in (one, other))
+        return first, second
 
     # Yes or no
 
@@ -325,7 +296,7 @@ class _Chooser(Extremes):
             raise NotReadError
         self.used |= {match.start for match in self._columns("number", "text")[:1]}
         self.bonus += 0.6
-        conditions = in_order(iter([*joined_values(rest), *self.periods]))
+        conditions = in_order([*joined_values(rest), *self.periods])
         yield self._done(self._query("whether", conditions=conditions, asked=tuple(asked)))
 
     # Lists and cells
@@ -345,7 +316,7 @@ class _Chooser(Extremes):
                 self._use(subject_column)
         elif subject is not None and said.focus in {"which", "what", "list", ""}:
             self.used.add(subject.start)
-            of_kind = [one for one in subject.columns if one.kind == "text"] if said.focus != "what" else []
+            of_kind = [one for one in subject.columns if one.kind == "text" and said.focus != "what"]
             subject_column, *others = of_kind or subject.columns
             for column in others if len(of_kind) != 1 else ():
                 yield self._done(self._query("cell" if said.focus == "what" else "list", shown=column))

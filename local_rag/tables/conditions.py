@@ -1,7 +1,7 @@
 """Make conditions on columns of the values, times and comparisons that a question names."""
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal
 
 from local_rag.tables.matches import Match, is_done
@@ -43,8 +43,9 @@ def value_conditions(said: Said, matches: Sequence[Match]) -> tuple[list[tuple[M
     for at, match in enumerate(matches):
         if match.kind != "value":
             continue
-        neighbours = [one for one in matches[max(0, at - 1) : at + 2] if one.kind == "column" and _adjacent(one, match)]
-        label = next((one for one in neighbours if set(one.columns) & set(match.columns)), None)
+        beside = (one for one in matches[max(0, at - 1) : at + 2] if one.kind == "column")
+        beside = (one for one in beside if max(one.start - match.end, match.start - one.end) in {0, 1})
+        label = next((one for one in beside if set(one.columns) & set(match.columns)), None)
         choice = 0
         if label:
             labels.add(label.start)
@@ -55,10 +56,6 @@ def value_conditions(said: Said, matches: Sequence[Match]) -> tuple[list[tuple[M
         negated = is_negated(said, match) and not _is_spent(said, match, found, matches)
         found.append((match, is_one_of(column, values, negated=negated)))
     return found, labels
-
-
-def _adjacent(one: Match, other: Match) -> bool:
-    return 0 <= other.start - one.end <= 1 or 0 <= one.start - other.end <= 1
 
 
 def is_negated(said: Said, match: Match) -> bool:
@@ -154,13 +151,9 @@ def period_condition(
 
 def _in_dates(period: Period, column: ViewColumn) -> Condition:
     if period.months:
-        marks = ", ".join("?" * len(period.months))
-        return Condition(
-            column,
-            f"substr({{0}}, 6, 2) IN ({marks})",
-            tuple(f"{one:02}" for one in period.months),
-            f"is {period.words}",
-        )
+        months = tuple(f"{one:02}" for one in period.months)
+        marks = ", ".join("?" * len(months))
+        return Condition(column, f"substr({{0}}, 6, 2) IN ({marks})", months, f"is {period.words}")
     parts, parameters = list[str](), list[str]()
     if period.first:
         parts.append("{0} >= ?")
@@ -227,17 +220,15 @@ def comparison_column(
     apart = after is None or not said.text[one.end : after.start].isspace() or after.key in FILLERS | COUNTED_AFTER
     if not apart and after is not None and not is_unit_of(after.text, measures):
         raise NoConditionError  # "more than 5 orders" compares no column
-    before = [
-        (one.start - words[match.end - 1].end, column, match.start)
+    near = [
+        (gap, column, match.start)
         for match in matches
-        if match.kind == "column"
+        if match.kind == "column" and 0 <= (gap := one.start - words[match.end - 1].end) <= _NEAR
         for column in match.columns
         if column.kind == "number"
     ]
-    near = sorted((gap, at) for at, (gap, _, _) in enumerate(before) if 0 <= gap <= _NEAR)
     if near:
-        _, column, start = before[near[0][1]]
-        return column, start
+        return min(near, key=lambda found: found[0])[1:]
     if len(measures) == 1:
         return measures[0], None
     raise NoConditionError
@@ -290,6 +281,6 @@ def either_of(conditions: Sequence[Condition]) -> list[Condition]:
     ]
 
 
-def in_order(conditions: Iterator[Condition]) -> tuple[Condition, ...]:
+def in_order(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     """Return conditions without doubles."""
     return tuple({(one.column.sql, one.sql, one.parameters): one for one in conditions}.values())

@@ -101,11 +101,8 @@ class Matcher:
     def _periods_named(self, view: View) -> Iterator[Match]:
         """Yield the columns of numbers whose names are times of the question: "2024 H1"."""
         for period in self._said.periods:
-            columns = tuple(
-                one
-                for one in view.columns
-                if one.kind == "number" and (period.first, period.after) in _spans_of(one.name)
-            )
+            numbers = (one for one in view.columns if one.kind == "number")
+            columns = tuple(one for one in numbers if (period.first, period.after) in _spans_of(one.name))
             inside = [at for at, word in enumerate(self._said.words) if period.start <= word.start < period.end]
             if columns and inside and period.first and not period.is_year:
                 yield Match(inside[0], inside[-1] + 1, "column", columns)
@@ -123,7 +120,7 @@ class Matcher:
         return match
 
     def _is_known(self, word: Word, view: View) -> bool:
-        if any(start <= word.start and word.end <= end for start, end in self._spans()):
+        if self._in_other(word) or self._in_period(word):
             return True
         if word.key == "invoiced":
             return any(INVOICE in names for names in (view.names, *(one.keys for one in view.columns)))
@@ -145,9 +142,6 @@ class Matcher:
         wanted = _UNITS_NAMED.get(word.key, word.text.lower())
         return wanted in units or any(unit.endswith(wanted) and len(wanted) == len("eur") for unit in units)
 
-    def _spans(self) -> list[tuple[int, int]]:
-        return [*self._taken, *((one.start, one.end) for one in self._said.periods)]
-
     def _exact(
         self, view: View, indexes: Sequence[tuple[ViewColumn, Values]], words: Sequence[Word], start: int, end: int
     ) -> Match | None:
@@ -163,28 +157,18 @@ class Matcher:
             found = [(column, values.whole[other]) for column, values in indexes if other in values.whole]
         if not found and any(map(str.isdigit, keys[-1])):
             text = self._said.text[words[start].start : words[end - 1].end]
-            exact = [
-                (column, tuple(holds_exactly(column, text, self._held)))
-                for column, values in indexes
-                if not values.is_complete
-            ]
+            incomplete = (column for column, values in indexes if not values.is_complete)
+            exact = ((column, tuple(holds_exactly(column, text, self._held))) for column in incomplete)
             found = [(column, values) for column, values in exact if values]
-        if (
-            alone
-            and found
-            and not self._may_be_value(alone, [value for _, values in found for value in values], bool(columns))
-        ):
+        if alone and not self._may_be_value(alone, [one for _, values in found for one in values], bool(columns)):
             found = []
         if any(self._in_range(word) for word in words[start:end]):
             return None
-        if alone and self._in_period(alone) and not self._is_whole_period(alone):
-            return None
         if alone and self._in_period(alone):
-            return None if not columns else Match(start, end, "column", columns)
-        if found and not (columns and not self._is_capital(words[start])):
-            return Match(
-                start, end, "value", tuple(column for column, _ in found), tuple(values for _, values in found)
-            )
+            return Match(start, end, "column", columns) if columns and self._is_whole_period(alone) else None
+        is_capital = words[start].start > 0 and words[start].text[:1].isupper()
+        if found and (is_capital or not columns):
+            return Match(start, end, "value", tuple(one for one, _ in found), tuple(some for _, some in found))
         if columns:
             return Match(start, end, "column", columns, strength=_strength_of(alone, columns) if alone else 1.0)
         return None
@@ -212,30 +196,20 @@ class Matcher:
             one.start <= word.start and word.end <= one.end and " to " in one.words for one in self._said.periods
         )
 
-    def _is_capital(self, word: Word) -> bool:
-        return word.start > 0 and word.text[:1].isupper()
-
     def _may_be_value(self, word: Word, values: Sequence[str], is_column: bool) -> bool:
         """Return whether a word alone means a value: not a common word, unless it is written like the value."""
         common = word.key in FILLERS or word.key in COUNTED or word.key in _OPERATION_WORDS or word.text.isdigit()
         if self._in_other(word):
             return False
         if word.text.isdigit():
-            return len(word.text) > _FEWEST_LETTERS or (
-                any(value == word.text for value in values) and not self._counts(word)
-            )
-        if (
-            word.text.islower()
-            and (word.key in SYNONYMS or word.key in MONEY_WORDS)
-            and not any(map(str.islower, values))
-        ):
+            counts = re.match(r"\s+[a-z]+s\b", self._said.text[word.end :]) is not None
+            return len(word.text) > _FEWEST_LETTERS or (word.text in values and not counts)
+        is_name = word.text.islower() and (word.key in SYNONYMS or word.key in MONEY_WORDS)
+        if is_name and not any(map(str.islower, values)):
             return False
         if (common and (word.key in SMALL_WORDS or word.key not in FILLERS)) or is_column:
-            return any(value == word.text and not value.islower() for value in values) and word.start > 0
+            return word.text in values and not word.text.islower() and word.start > 0
         return True
-
-    def _counts(self, word: Word) -> bool:
-        return bool(re.match(r"\s+[a-z]+s\b", self._said.text[word.end :]))
 
     def _in_other(self, word: Word) -> bool:
         return any(start <= word.start and word.end <= end for start, end in self._taken)
@@ -262,14 +236,10 @@ class Matcher:
         if alone and self._in_period(alone):
             year = alone.text.isdigit() and alone.key in view.names
             return Match(start, end, "name", strength=0.5) if year else None
-        part = [
-            column
-            for column in view.columns
-            if _may_be_part(keys)
-            and not (alone and _is_other_form(alone, column, view))
-            and (_is_part(keys, _bare(column.keys)) or _is_part(keys, _bare(column.own_keys)))
-        ]
-        if part and not (alone and alone.key in FILLERS and alone.key in _OPERATION_WORDS):
+        same_form = (one for one in view.columns if not (alone and _is_other_form(alone, one, view)))
+        part = [one for one in same_form if any(_is_part(keys, _bare(some)) for some in (one.keys, one.own_keys))]
+        may_be_part = not all(key in FILLERS or key in COUNTED or key.isdigit() for key in keys)
+        if part and may_be_part and not (alone and alone.key in FILLERS and alone.key in _OPERATION_WORDS):
             return Match(start, end, "column", tuple(part), strength=0.8)
         if alone and alone.key in view.names:
             return Match(start, end, "name")
@@ -297,12 +267,8 @@ class Matcher:
             return None
         columns, found = list[ViewColumn](), list[tuple[str, ...]]()
         for column, values in indexes:
-            holders = [values.by_word.get(key) for key in keys]
-            if not all(holders):
-                continue
-            both = frozenset.intersection(*(one for one in holders if one))
+            both = frozenset.intersection(*(values.by_word.get(key, frozenset()) for key in keys))
             inside = sorted(value for value in both if _contains(word_keys(value), keys))
-            inside = [value for value in inside if 3 * len(keys) >= len(word_keys(value))]
             if len(some) == 1:
                 inside = [value for value in inside if _has_word(value, some[0].text)]
             if inside and len(inside) <= _MOST_PARTIAL:
@@ -353,21 +319,15 @@ def _has_word(value: str, word: str) -> bool:
     return any(one.casefold().rstrip("s") == wanted for one in re.findall(r"[^\W_]+", value))
 
 
-def _contains(whole: Sequence[str], part: Sequence[str]) -> bool:
-    return any(list(whole[at : at + len(part)]) == list(part) for at in range(len(whole) - len(part) + 1))
+def _contains(whole: list[str], part: list[str]) -> bool:
+    """Return whether words contain others, one after the other, that are a third of them or more."""
+    if len(whole) > 3 * len(part):
+        return False
+    return any(whole[at : at + len(part)] == part for at in range(len(whole) - len(part) + 1))
 
 
-_UNITS_NAMED = {
-    key_of_word(name): unit
-    for name, unit in {
-        "euro": "eur",
-        "dollar": "usd",
-        "pound": "gbp",
-        "hour": "hours",
-        "day": "days",
-        "percent": "%",
-    }.items()
-}
+_UNITS_AND_NAMES = ("eur euro", "usd dollar", "gbp pound", "hours hour", "days day", "% percent")
+_UNITS_NAMED = {key_of_word(name): unit for unit, name in map(str.split, _UNITS_AND_NAMES)}
 _UNIT_WORDS = keys_of("eur usd gbp chf in of the per kg hours keur teur months days on at by am le par")
 _NUMBERS = keys_of("no nr number id code")
 _PRICE = keys_of("price cost")
@@ -396,10 +356,6 @@ def _forms(keys: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
         if len(form) == 2 and form[1] in {"no", "nr", "id", "num"}:  # noqa: PLR2004
             forms |= {(form[0], "number"), (form[0], "no"), (form[0], "id")}
     return frozenset(forms)
-
-
-def _may_be_part(keys: tuple[str, ...]) -> bool:
-    return not all(key in FILLERS or key in COUNTED or key.isdigit() for key in keys)
 
 
 def _is_part(keys: tuple[str, ...], bare: tuple[str, ...]) -> bool:

@@ -7,6 +7,7 @@ from local_rag.tables.views import View, ViewColumn
 
 Operation = Literal["count", "distinct", "sum", "mean", "min", "max", "list", "cell", "top", "whether"]
 Part = Literal["", "month", "quarter", "year"]
+Extreme = Literal["max", "min"]
 Direction = Literal["", "max", "min"]
 _OPERATION_WORDS = {"sum": "sum", "mean": "average", "min": "lowest", "max": "highest"}
 _PARTS = {

@@ -3,10 +3,11 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from local_rag.tables.periods import Period, find_periods
 from local_rag.tables.vocabulary import FOR_TEXT, NOT_COMPUTED, SUPERLATIVES
+from local_rag.text.cell_values import read_number
 from local_rag.text.tokens import key_of_word
 
 LONGEST = 400  # characters of a question that is read
@@ -95,6 +96,9 @@ _VERBS_OF_MONEY = re.compile(
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _MONEY = re.compile(r"[€$£]|\b(?:EUR|USD|GBP|CHF|eur|euros?)\b")
 _SCALES = {"k": 1000, "thousand": 1000, "m": 10**6, "million": 10**6, "bn": 10**9}
+_SIGNS = {"more": ">", "over": ">", "less": "<", "under": "<", "least": ">=", "most": "<=", "exactly": "="}
+_OPERATIONS = {"mean": _MEAN, "sum": _SUM, "count": _COUNT, "distinct": _DISTINCT, "difference": _DIFFERENCE}
+_FOCI: dict[str, Focus] = {one.split()[-1]: one for one in get_args(Focus) if one}  # by the names in `_FOCUS`
 _SMALL = {"two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
 
 
@@ -170,28 +174,18 @@ def read_words(question: str) -> Said | None:
     nth = 1
     if superlatives and (before := _NTH.search(text[: superlatives[0][0]])):
         nth, superlatives = _NTHS[before[1].lower()], ((before.start(), *superlatives[0][1:]), *superlatives[1:])
-    operations, spans = set[str](), list[tuple[int, int]]()
-    for name, pattern in (
-        ("mean", _MEAN),
-        ("sum", _SUM),
-        ("count", _COUNT),
-        ("distinct", _DISTINCT),
-        ("difference", _DIFFERENCE),
-    ):
-        for match in pattern.finditer(text):
-            operations.add(name)
-            spans.append(match.span())
+    named = [(name, match.span()) for name, pattern in _OPERATIONS.items() for match in pattern.finditer(text)]
     top = _TOP.search(text)
-    limit = _count_of(top["after"] or top["before"]) if top else 0
-    if top:
-        spans.append(top.span())
+    count = (top["after"] or top["before"]).lower() if top else "0"
+    limit = _SMALL.get(count) or int(count)
+    spans = [*(span for _, span in named), *([top.span()] if top else [])]
     comparative = _COMPARATIVE.search(text) if re.search(r"\bor\b", text) else None
     unsaid = _NOT_COMPUTED.search(text)
     return Said(
         text, words, periods, comparisons, focus, focus_end, superlatives,
         tuple(one.span() for one in _GROUP.finditer(text)),
         tuple(one.span() for one in _NEGATION.finditer(text)),
-        frozenset(operations), tuple(spans), limit, unsaid[0] if unsaid else "",
+        frozenset(name for name, _ in named), tuple(spans), limit, unsaid[0] if unsaid else "",
         comparative[0].lower() if comparative else "", nth,
     )  # fmt: skip
 
@@ -208,16 +202,6 @@ def _focus(text: str) -> tuple[Focus, int]:
     if not match:
         return "", 0
     name = match.lastgroup or ""
-    focus: dict[str, Focus] = {
-        "many": "how many",
-        "much": "how much",
-        "which": "which",
-        "what": "what",
-        "who": "who",
-        "when": "when",
-        "where": "where",
-        "list": "list",
-    }
     if name == "what" and re.match(
         r" ?(?:'s|is|are|was|were)? ?(?:the )?number of\b", text[match.end() :], re.IGNORECASE
     ):
@@ -229,15 +213,11 @@ def _focus(text: str) -> tuple[Focus, int]:
         and not re.match(r" (?:is|are|was|were|does|did|do|has|had)\b", text[match.end() :])
     ):
         return "which", match.end()  # what products
-    return focus[name], match.end()
+    return _FOCI[name], match.end()
 
 
 def _within(start: int, end: int, spans: list[tuple[int, int]]) -> bool:
     return any(start < other_end and other < end for other, other_end in spans)
-
-
-def _count_of(word: str) -> int:
-    return _SMALL.get(word.lower()) or int(word)
 
 
 def _comparisons(text: str) -> Iterator[Comparison]:
@@ -247,21 +227,16 @@ def _comparisons(text: str) -> Iterator[Comparison]:
         around = text[match.start() : match.end() + len(" EUR")]
         years = bool(_YEAR.fullmatch(match["number"])) and match["scale"] is None and not _MONEY.search(around)
         if match["between"]:
-            if second is None or years:
-                continue
-            taken.append(match.span())
-            yield Comparison(
-                *match.span(),
-                "{0} BETWEEN ? AND ?",
-                (number, _value(second, None)),
-                f"is between {number:,.6g} and {_value(second, None):,.6g}",
-            )
+            if second is not None and not years:
+                taken.append(match.span())
+                both = number, _value(second, None)
+                words = f"is between {both[0]:,.6g} and {both[1]:,.6g}"
+                yield Comparison(*match.span(), "{0} BETWEEN ? AND ?", both, words)
             continue
-        if match["over"] and years and re.fullmatch("over", match["over"], re.IGNORECASE):
+        if years and match["over"] and match["over"].lower() == "over":
             continue
         end = match.start("joint") if match["joint"] else match.end()
-        way = next(name for name in ("more", "over", "less", "under", "least", "most", "exactly") if match[name])
-        sign = {"more": ">", "over": ">", "less": "<", "under": "<", "least": ">=", "most": "<=", "exactly": "="}[way]
+        sign = next(sign for name, sign in _SIGNS.items() if match[name])
         taken.append((match.start(), end))
         yield _compare(match.start(), end, sign, number)
     for match in _OR_MORE.finditer(text):
@@ -282,13 +257,6 @@ def _compare(start: int, end: int, sign: str, number: float) -> Comparison:
 
 
 def _value(digits: str, scale: str | None) -> float:
-    text = re.sub(r"[' ]", "", digits)
-    if re.fullmatch(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?", text):
-        text = text.replace(",", "")
-    else:
-        text = (
-            text.replace(".", "").replace(",", ".")
-            if re.fullmatch(r"[\d.]+,\d{1,2}", text)
-            else re.sub(r"[.,]", "", text)
-        )
-    return float(text) * _SCALES.get((scale or "").lower(), 1)
+    read = read_number(digits)
+    number = read[0] if read else re.sub(r"\D", "", digits)
+    return float(number) * _SCALES.get((scale or "").lower(), 1)

@@ -1,7 +1,7 @@
 """Give each part of a question its role in a view: conditions, groups, times, and the columns that may be measured."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -21,7 +21,7 @@ from local_rag.tables.conditions import (
 )
 from local_rag.tables.matches import Match, Matched, is_done
 from local_rag.tables.query import Condition, Part, Query, is_one_of, select, where
-from local_rag.tables.question_words import Said, Word
+from local_rag.tables.question_words import Said
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import View, ViewColumn, values_of
 from local_rag.tables.vocabulary import COUNTED, FILLERS, MONEY_WORDS, PERSONS, SMALL_WORDS, SYNONYMS, keys_of
@@ -95,11 +95,8 @@ class Roles:
         if not any(column.kind == "date" for column in self.view.columns):
             return []
         columns = {at for match in self.matches if match.kind == "column" for at in range(match.start, match.end)}
-        found = [
-            (word.start, word.end, _PARTS[word.key])
-            for at, word in enumerate(self.said.words)
-            if word.key in _PARTS and at not in columns
-        ]
+        words = (word for at, word in enumerate(self.said.words) if word.key in _PARTS and at not in columns)
+        found = [(word.start, word.end, _PARTS[word.key]) for word in words]
         places = {start for start, _, _ in found}
         self.unknown = [word for word in self.unknown if word.start not in places]
         return found
@@ -110,7 +107,7 @@ class Roles:
         if at >= 0:
             later = {one.column.sql for match, one in self.values if self._place(match)[0] > at}
             self.values = [
-                (match, one) for match, one in self.values if self._place(match)[0] > at or one.column.sql not in later
+                pair for pair in self.values if self._place(pair[0])[0] > at or pair[1].column.sql not in later
             ]
 
     def _place(self, match: Match) -> tuple[int, int]:
@@ -118,13 +115,8 @@ class Roles:
 
     def _columns(self, *kinds: str) -> list[Match]:
         """Return the matches of columns without a role yet."""
-        return [
-            match
-            for match in self.matches
-            if match.kind == "column"
-            and match.start not in self.used
-            and any(one.kind in kinds for one in match.columns)
-        ]
+        free = (match for match in self.matches if match.kind == "column" and match.start not in self.used)
+        return [match for match in free if any(one.kind in kinds for one in match.columns)]
 
     def _group(self) -> tuple[ViewColumn | None, Part]:
         for _, end in self.said.groups:
@@ -200,20 +192,17 @@ class Roles:
     def _in_stock(self) -> list[Condition]:
         """Return the condition of "in stock" and "out of stock" on a number of pieces, or on a yes or no."""
         match = _STOCK.search(self.said.text)
-        if not match or any(one.column.keys and set(one.column.keys) & _STOCK_NAMES for _, one in self.values):
+        if not match or any(set(one.column.keys) & _STOCK_NAMES for _, one in self.values):
             return []
         self.unknown = [word for word in self.unknown if not match.start() <= word.start < match.end()]
         self.lacks = bool(match["lacks"])
-        for one in self.view.columns:
-            if one.kind == "number" and set(one.keys) & _STOCK_NAMES:
-                self._use(one)
-                return [
-                    Condition(
-                        one, "{0} = 0" if self.lacks else "{0} > 0", (), "is 0" if self.lacks else "is more than 0"
-                    )
-                ]
-        for one in self.view.columns:
-            if one.kind == "text" and set(one.keys) & _STOCK_NAMES and (yes := values_of(one, self.held).yes):
+        columns = [one for one in self.view.columns if set(one.keys) & _STOCK_NAMES]
+        if number := next((one for one in columns if one.kind == "number"), None):
+            self._use(number)
+            sql, words = ("{0} = 0", "is 0") if self.lacks else ("{0} > 0", "is more than 0")
+            return [Condition(number, sql, (), words)]
+        for one in columns:
+            if one.kind == "text" and (yes := values_of(one, self.held).yes):
                 return [is_one_of(one, yes, negated=self.lacks)]
         raise NoConditionError
 
@@ -221,7 +210,7 @@ class Roles:
     def conditions(self) -> tuple[Condition, ...]:
         """Return all conditions, the values of one column joined."""
         named = joined_values([one for _, one in self.values])
-        return in_order(iter([*named, *either_of(self.periods), *self.compared]))
+        return in_order([*named, *either_of(self.periods), *self.compared])
 
     # What is measured
 
@@ -255,15 +244,9 @@ class Roles:
             for match in named:
                 if set(match.columns) & set(found) or match.strength < STRONG:
                     self.used.add(match.start)
-            if (
-                adds_up
-                and strong[0].strength < 1
-                and found
-                and not any(map(is_summable, found))
-                and (product := self._product())
-            ):
-                return [product]
-            return list(dict.fromkeys(found))
+            unsummable = found and adds_up and strong[0].strength < 1 and not any(map(is_summable, found))
+            product = self._product() if unsummable else None
+            return [product] if product else list(dict.fromkeys(found))
         self.doubts += 1
         inferred = self._inferred()
         if adds_up and inferred and not any(map(is_summable, inferred)):
@@ -322,23 +305,14 @@ class Roles:
                 continue
             if match.kind == "name" and self.said.focus == "how many":
                 # "How many training hours" asks for hours.
-                return next(
-                    (
-                        one
-                        for one in self.matches
-                        if one.kind == "column" and one.start == match.end and one.columns[0].kind == "number"
-                    ),
-                    None,
-                )
-            between = [word for word in words if self.said.focus_end <= word.start < start]
-            if len(between) > _MOST_WORDS_BETWEEN or any(self._is_verb(word) for word in between):
+                behind = (one for one in self.matches if one.kind == "column" and one.start == match.end)
+                return next((one for one in behind if one.columns[0].kind == "number"), None)
+            between = [word.text.lower() for word in words if self.said.focus_end <= word.start < start]
+            if len(between) > _MOST_WORDS_BETWEEN or not _VERBS.isdisjoint(between):
                 return None
             if match.kind == "column":
                 return match
         return None
-
-    def _is_verb(self, word: Word) -> bool:
-        return word.text.lower() in _VERBS
 
     def _is_unique(self, column: ViewColumn) -> bool:
         key = ("unique", self.view.source, column.sql)
@@ -381,27 +355,22 @@ class Roles:
 
     def _after(self, end: int) -> int:
         """Return the word after a place, without small ones."""
+        matched = {at for match in self.matches for at in range(match.start, match.end)}
         for at, word in enumerate(self.said.words):
-            if word.start >= end and (word.key not in FILLERS or word.key in SYNONYMS or self._is_matched(at)):
+            if word.start >= end and (word.key not in FILLERS or word.key in SYNONYMS or at in matched):
                 return at
         return len(self.said.words)
 
-    def _is_matched(self, at: int) -> bool:
-        return any(match.start <= at < match.end for match in self.matches)
-
     def _who(self) -> ViewColumn | None:
-        for words in _WHO:
-            found = [one for one in self.view.columns if one.kind == "text" and set(one.keys) & set(words)]
-            if found:
-                return found[0]
-        return None
+        return self._called(_WHO)
 
     def _where(self) -> ViewColumn | None:
-        for words in _WHERE:
-            for one in self.view.columns:
-                if one.kind == "text" and set(one.keys) & words:
-                    return one
-        return None
+        return self._called(_WHERE)
+
+    def _called(self, groups: Iterable[Collection[str]]) -> ViewColumn | None:
+        """Return the first column of texts that is called by a word of one of the groups, in their order."""
+        texts = [one for one in self.view.columns if one.kind == "text"]
+        return next((one for words in groups for one in texts if not set(words).isdisjoint(one.keys)), None)
 
     def _label(self) -> ViewColumn | None:
         return next((one for one in self.view.columns if one.kind == "text"), None)

@@ -114,42 +114,20 @@ PERSONS = keys_of("employee person people staff worker colleague consultant memb
 HIGHEST = "highest largest biggest greatest maximum max top most best".split()  # noqa: SIM905
 LOWEST = "lowest smallest minimum min least fewest worst".split()  # noqa: SIM905
 # Superlatives that name what they compare: direction, and the words for the column.
+_SUPERLATIVES = """max price: most expensive|dearest|priciest|costliest|most costly;
+    min price: cheapest|least expensive;
+    max salary: best paid|highest paid; min salary: lowest paid; max quantity: best-selling|best selling;
+    max count: most common|most frequent|most popular|most often;
+    min count: least common|least frequent|least popular|least often;
+    max date: most recent|latest|newest|last|youngest; min date: earliest|oldest|first;
+    max hours: longest; min hours: shortest; max weight: heaviest; min weight: lightest"""
 SUPERLATIVES: dict[str, tuple[str, str]] = {
-    "most expensive": ("max", "price"),
-    "dearest": ("max", "price"),
-    "priciest": ("max", "price"),
-    "costliest": ("max", "price"),
-    "most costly": ("max", "price"),
-    "cheapest": ("min", "price"),
-    "least expensive": ("min", "price"),
-    "best paid": ("max", "salary"),
-    "highest paid": ("max", "salary"),
-    "lowest paid": ("min", "salary"),
-    "best-selling": ("max", "quantity"),
-    "best selling": ("max", "quantity"),
-    "most common": ("max", "count"),
-    "most frequent": ("max", "count"),
-    "most popular": ("max", "count"),
-    "least common": ("min", "count"),
-    "most recent": ("max", "date"),
-    "latest": ("max", "date"),
-    "newest": ("max", "date"),
-    "last": ("max", "date"),
-    "earliest": ("min", "date"),
-    "oldest": ("min", "date"),
-    "youngest": ("max", "date"),
-    "least frequent": ("min", "count"),
-    "least popular": ("min", "count"),
-    "most often": ("max", "count"),
-    "least often": ("min", "count"),
-    "first": ("min", "date"),
-    "longest": ("max", "hours"),
-    "shortest": ("min", "hours"),
-    "heaviest": ("max", "weight"),
-    "lightest": ("min", "weight"),
-    **dict.fromkeys(HIGHEST, ("max", "")),
-    **dict.fromkeys(LOWEST, ("min", "")),
+    word: (direction, named)
+    for group in _SUPERLATIVES.split(";")
+    for direction, named, words in [group.strip().replace(":", "").split(" ", 2)]
+    for word in words.split("|")
 }
+SUPERLATIVES |= dict.fromkeys(HIGHEST, ("max", "")) | dict.fromkeys(LOWEST, ("min", ""))
 
 # What no query here can compute, and what asks for a text.
 NOT_COMPUTED = (
