@@ -3,7 +3,6 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import methodcaller
 from typing import Literal
 
 from local_rag.text.dates import find_dates, find_times
@@ -96,8 +95,6 @@ _NO_NAME = frozenset(
 )
 _CHOICE = re.compile(r"\bor\b", re.IGNORECASE)  # the answer may be one of what the question says
 _SHORT = 4  # words of an answer that says nothing but what is asked for
-_LOWER_NAME = 3  # letters of the shortest name that is looked for in lower case
-_MID_SENTENCE = re.compile(r"(?<=[a-z,;] )[^\W\d_]+")
 
 
 def asks_for(question: str) -> Asked | None:
@@ -180,35 +177,10 @@ def _gives_name(text: str, asked: Source) -> bool:
     )
 
 
-def question_names(question: str, texts: Sequence[str] = ()) -> list[Fact]:
-    """Return the names, codes, dates and numbers that a question says, which a source of its answer should say, too.
-
-    A word in lower case is a name if the `texts` have it only capitalised, at least once within a sentence.
-    """
+def question_names(question: str) -> list[Fact]:
+    """Return the names, codes, dates and numbers that a question says, which a source of its answer should say, too."""
     plain = normalize(question[:_LONGEST_QUESTION])
     found = [fact for fact in find_facts(plain) if not all(word.lower() in _NO_NAME for word in fact.text.split())]
     if language_of(plain) == "german":  # in which every noun has a capital letter
         return [fact for fact in found if not (fact.text[1:].islower() and fact.text.isalpha())]
-    taken = {fold(word) for fact in found for word in WORD.findall(fact.text)}
-    names = _known_names([match for match in WORD.finditer(plain) if fold(match[0]) not in taken], texts)
-    return sorted([*found, *names], key=lambda fact: fact.start)
-
-
-def _known_names(words: Sequence[re.Match[str]], texts: Sequence[str]) -> list[Fact]:
-    """Return the words of a question that are written as names in texts."""
-    wanted = {
-        match[0].lower(): match for match in words if len(match[0]) >= _LOWER_NAME and match[0].lower() not in _NO_NAME
-    }
-    proper, common = set[str](), set[str]()
-    for line in (line for text in texts for line in normalize(text).splitlines()):
-        found = WORD.findall(line)
-        common.update(word for word in found if word in wanted)
-        # In a title, or in German, a capital letter says nothing.
-        long = [word for word in found[1:] if len(word) >= _LOWER_NAME]
-        if 2 * sum(word[0].isupper() for word in long) <= len(long):
-            proper.update(found[0].lower() for found in _MID_SENTENCE.finditer(line) if found[0][0].isupper())
-    return [
-        Fact(match[0], match.start(), methodcaller("has_name", match[0]))
-        for lower, match in wanted.items()
-        if lower in proper - common
-    ]
+    return found

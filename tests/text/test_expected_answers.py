@@ -3,7 +3,6 @@
 import pytest
 
 from local_rag.text.expected_answers import Asked, asks_for, asks_how, asks_of_all_rows, gives, question_names
-from local_rag.text.facts import Source
 
 
 @pytest.mark.parametrize(
@@ -109,17 +108,6 @@ def test_whether_an_answer_gives_it(question: str, answer: str, given: bool) -> 
 )
 def test_the_names_of_a_question(question: str, names: list[str]) -> None:
     assert [fact.text for fact in question_names(question)] == names
-
-
-def test_a_name_in_lower_case_is_known_from_the_texts() -> None:
-    texts = [
-        "Notice Period\nWe asked Kessler for an offer. The notice period is short.",
-        "Delivery by Fjordan is late.",
-    ]
-    names = question_names("what is the notice period with kessler for delivery by fjordan", texts)
-    assert [fact.text for fact in names] == ["kessler", "fjordan"]
-    assert names[0].occurs_in(Source("Kessler's offer"))
-    assert not names[0].occurs_in(Source("The offer of FrostLine"))
 
 
 @pytest.mark.parametrize(

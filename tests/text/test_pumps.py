@@ -55,5 +55,5 @@ def test_a_question_is_read_at_once(pump: str) -> None:
     question, begun = (pump * 200_000)[:200_000], time.process_time()
     asks_for(question)
     gives("number", ["It has 5 months."], question)
-    question_names(question, ["It has 5 months."])
+    question_names(question)
     assert time.process_time() - begun < 5, "the square of the length would take minutes"
