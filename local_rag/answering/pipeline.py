@@ -10,7 +10,6 @@ from functools import partial
 from time import perf_counter
 
 from local_rag.answering.answerer import Answerer, Draft
-from local_rag.answering.document_names import name_documents
 from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import (
     FIRST_TOKENS,
@@ -29,6 +28,7 @@ from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
 from local_rag.records import Answer, Citation, Correction, Found, Passage, Written, heading_path
 from local_rag.retrieval.counting_questions import FindQuestion
+from local_rag.retrieval.document_names import name_documents
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace
 from local_rag.retrieval.version_families import Versions

@@ -15,6 +15,7 @@ from local_rag.models.embedder import Embedder
 from local_rag.models.reader import Reader, Reading, reranked_text
 from local_rag.records import ContextMode, Correction, Hit, Passage, found_passage
 from local_rag.retrieval.asked_versions import AskedVersions
+from local_rag.retrieval.document_names import name_documents
 from local_rag.retrieval.filters import Filtering
 from local_rag.retrieval.highlights import readable
 from local_rag.retrieval.question import Question
@@ -204,6 +205,7 @@ class Searcher:
         if reader:
             most = settings.rerank_candidates or (0 if every else self._candidates(reader, share))
             kept = 0 if every else settings.passages
+            [passages] = name_documents(question.text, [passages])
             passages = rerank_passages(question.text, passages, reader, candidates=most, kept=kept, check=check)
             watch.lap("rerank")
             rankings["reranked"] = [passage.chunk_id for passage in passages]

@@ -1,10 +1,10 @@
 """A passage is named after its document, in the words of the question that the passage lacks."""
 
-from local_rag.answering.document_names import name_documents
 from local_rag.answering.prompt import source_text
 from local_rag.answering.selection import whole_sources
 from local_rag.models.reader import reranked_text
 from local_rag.records import Passage
+from local_rag.retrieval.document_names import name_documents
 from tests.fakes import passage
 
 TITLE = "Service Agreement"

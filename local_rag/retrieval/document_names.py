@@ -10,8 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import PurePath
 
-from local_rag.answering.units import headings_of
-from local_rag.records import Passage
+from local_rag.records import Passage, heading_path
 from local_rag.text.tokens import keyword_tokens, question_terms
 from local_rag.text.words import words_of
 
@@ -33,9 +32,11 @@ def name_documents(question: str, lists: Sequence[Sequence[Passage]]) -> list[li
 
 
 def _named(passage: Passage, asked: Sequence[str], known: Mapping[str, str]) -> Passage:
-    own = set(keyword_tokens(f"{headings_of(passage)}\n{passage.table_header}\n{passage.text}"))
-    said = [stem for stem in asked if stem in known]
-    return passage if own.issuperset(said) else replace(passage, names=tuple(known[stem] for stem in said))
+    if not (said := [stem for stem in asked if stem in known]):
+        return passage
+    own = f"{heading_path(passage.title, passage.headings)}\n{passage.table_header}\n{passage.text}"
+    is_said = set(keyword_tokens(own)).issuperset(said)
+    return passage if is_said else replace(passage, names=tuple(known[stem] for stem in said))
 
 
 def _words(text: str) -> dict[str, str]:
