@@ -56,6 +56,7 @@ _ASKS_BEFORE = re.compile(r"(?:\b(?:and|or|but|to|by|with|from|for|of|on|than|is
     r"|know)|[?.!,;:])\s+\Z", re.IGNORECASE)  # fmt: skip
 _BEFORE = 20
 _WHEN = re.compile(r"(?<!\band )\bwhen\b", re.IGNORECASE)
+_SHARE = re.compile(r"\d ?(?:%|per ?cent\b)", re.IGNORECASE)
 _WHICH = re.compile(r"\b(?:what|which) (?:date|day|weekday|month|year|decade|century|time)\b", re.IGNORECASE)
 _ASKING = frozenset({"what", "how", "why", "which", "who", "where", "whose", "whom"})
 # Answers to "how many", "how long" and "how often" without a number.
@@ -137,6 +138,8 @@ def gives(kind: Asked | None, sentences: Sequence[str], question: str) -> bool:
     if kind == "number":  # "overnight" and "on Tuesdays" are short answers
         is_given = _gives_number(text, asked, is_count=bool(_COUNT.search(question)))
         return is_given or (is_short and bool(_TIME.search(text)))
+    if kind == "date" and _SHARE.search(text) and not find_dates(text) and not find_times(text):
+        return False  # "98.5 % of the time"
     if is_short:
         return bool(text.strip())  # "Prophase I of meiosis"
     if kind == "date":

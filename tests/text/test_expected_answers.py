@@ -78,6 +78,8 @@ LEAVE = "How many weeks of paid leave do employees get?"
         ("When is the API due?", "The API is due at the end of the quarter.", True),
         ("When is the API due in 2025?", "In 2025 the API is due to the customer.", False),
         ("When is the API due?", "It is due on 31 March, says the contract.", True),
+        ("When is support available?", "98.5 % of the time", False),
+        ("When is support available?", "From 8:00 to 18:00, 99 % of the time", True),
         ("Who signed for Clearfield?", "For Clearfield it was signed in the harbour.", False),
         ("How often does it sail?", "On Tuesdays.", True),
         ("How long does delivery take?", "Overnight.", True),
