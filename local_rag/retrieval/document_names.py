@@ -5,29 +5,30 @@ a "Service Agreement" does not answer what Norwell is paid, unless the model and
 is.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import PurePath
 
 from local_rag.records import Passage, heading_path
 from local_rag.text.tokens import keyword_tokens, question_terms
-from local_rag.text.words import words_of
+from local_rag.text.words import fold, words_of
 
 _BEGINNING = 600  # characters of a document that say what it is about
-_FEWEST = 3  # letters of a name
+_FEWEST = 4  # letters of a name at the beginning of a document, unless all are capitals; "One" begins sentences
 
 
 def name_documents(question: str, lists: Sequence[Sequence[Passage]]) -> list[list[Passage]]:
     """Return passages with the words of a question that they lack, and that the name or beginning of their file has."""
     asked = list(dict.fromkeys(question_terms(question)))
+    spelled = {_spelling(word): stem for word in words_of(question) for stem in keyword_tokens(word)[:1]}
     known = dict[str, dict[str, str]]()  # for each path its words, by their stems
     for passage in chain(*lists):
-        words = known.setdefault(passage.path, _words(PurePath(passage.path).stem))
+        words = known.setdefault(passage.path, dict(_words_of_file(passage.path)))
         beginning = passage.text[:_BEGINNING] if passage.start == 0 else ""
-        for stem, word in _words(f"{beginning} {passage.terms}").items():
-            if word[0].isupper():
-                words.setdefault(stem, word)
+        for name in _names(f"{beginning} {passage.terms}"):
+            if stem := spelled.get(_spelling(name)):
+                words.setdefault(stem, name)
     return [[_named(passage, asked, known[passage.path]) for passage in one] for one in lists]
 
 
@@ -39,7 +40,17 @@ def _named(passage: Passage, asked: Sequence[str], known: Mapping[str, str]) -> 
     return passage if is_said else replace(passage, names=tuple(known[stem] for stem in said))
 
 
-def _words(text: str) -> dict[str, str]:
-    """Return the words of a text that may be names, or a year, by their stems."""
-    words = (word for word in words_of(text.replace("_", " ")) if len(word) >= _FEWEST)
-    return {stem: word for word in words for stem in keyword_tokens(word)[:1]}
+def _words_of_file(path: str) -> Iterator[tuple[str, str]]:
+    for word in words_of(PurePath(path).stem.replace("_", " ")):
+        yield from ((stem, word) for stem in keyword_tokens(word)[:1])
+
+
+def _names(text: str) -> Iterator[str]:
+    """Yield the words that may be names."""
+    for word in words_of(text):
+        if word.isupper() or (word[0].isupper() and len(word) >= _FEWEST):
+            yield word
+
+
+def _spelling(word: str) -> str:
+    return fold(word.removesuffix("'s"))

@@ -34,6 +34,13 @@ def test_so_do_the_names_at_the_beginning_of_a_document_and_what_distinguishes_i
     assert names(question, fee, beginning, later, told) == [("Norwell",), (), (), ("Norwell",)]
 
 
+def test_a_word_that_is_no_name_names_no_document() -> None:
+    beginning = passage("One of Peverell Roofing and two of the board met.", path="/1.md", title="Minutes")
+    later = passage("The board adjourned.", key=2, path="/1.md", title="Minutes", start=900)
+    assert names("Who got the roof contract, one of the two?", beginning, later) == [(), ()]
+    assert names("What was PEVERELL's offer?", beginning, later) == [(), ("Peverell",)]
+
+
 def test_a_passage_that_says_the_name_itself_needs_none() -> None:
     for one in (
         passage("Norwell is paid EUR 11,200.", path="/Norwell.pdf", title=TITLE),
