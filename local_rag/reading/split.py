@@ -44,7 +44,7 @@ _HEADING_ALONE = re.compile(r".+|(?:([!-/:-@\[-`{-~])\1+\n)?.+\n[ ]{0,3}([!-/:-@
 
 
 # Increase it whenever the reader or the splitter would return another document or other chunks for the same file.
-READING_VERSION = 20
+READING_VERSION = 21
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,7 @@ def test_an_invitation_says_what_when_and_where() -> None:
         "DTEND;TZID=Europe/Oslo:20240503T113000\nORGANIZER;CN=Ada:mailto:ada@x.org\nLOCATION:Room 4\nEND:VEVENT\n"
     )
     document = parsed(multipart("alternative", part("text/calendar; method=REQUEST", entry), head=HEAD))
-    assert document.text.split("\n\n")[1].split("\n") == [
+    assert document.text.split("\n\n")[2].split("\n") == [
         "Event: Budget, second part",
         "Start: 2024-05-03 10:00 UTC",
         "End: 2024-05-03 11:30 (Europe/Oslo)",

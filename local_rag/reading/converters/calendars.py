@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from local_rag.reading.converters.converted import Converted
+from local_rag.reading.converters.converted import Converted, Sections
 from local_rag.reading.decode import decode_with_notes
+from local_rag.records import Heading
 
 _LINE = re.compile(r'([A-Za-z-]{1,60})((?:;[^:;"]*(?:"[^"]*"[^:;"]*)*)*):(.*)', re.DOTALL)
 _PARAMETER = re.compile(r';([A-Za-z-]{1,60})=(?:"([^"]*)"|([^;:"]*))')
@@ -46,16 +47,24 @@ _Line = tuple[str, dict[str, str], str]
 
 
 def convert_calendar(data: bytes) -> Converted:
-    """Convert a calendar (.ics): each entry is a paragraph; a file without entries is text."""
+    """Convert a calendar (.ics): each entry is a section; a file without entries is text."""
     text, notes = decode_with_notes(data)
-    entries = list(_entries(text))
-    title = next((line.removeprefix("Event: ") for line in "\n".join(entries[:1]).split("\n")), None)
-    return Converted(title if len(entries) == 1 else None, "\n\n".join(entries) or text, "text", notes=notes)
+    sections = Sections()
+    names = add_entries(sections, text)
+    if not names:
+        return Converted(None, text, "text", notes=notes)
+    return sections.converted(names[0] if len(names) == 1 else None, notes=notes)
 
 
-def calendar_text(text: str) -> str:
-    """Return what an invitation says, an entry below the other."""
-    return "\n\n".join(_entries(text))
+def add_entries(sections: Sections, text: str) -> list[str]:
+    """Add the entries of a calendar or an invitation, each below its name, and return the names."""
+    names = []
+    for entry in _entries(text):
+        names.append(" ".join(entry.partition("\n")[0].removeprefix("Event: ").split()))
+        # The entry names itself once more, as a sentence of it may be quoted without its heading.
+        section = f"# {names[-1]}\n\n{entry}"
+        sections.add(section, headings=[Heading(1, names[-1], 0, len(section))])
+    return names
 
 
 def _entries(text: str) -> Iterator[str]:
@@ -85,7 +94,9 @@ def _entry(kind: str, lines: list[_Line], *, is_cancelled: bool) -> Iterator[str
     if is_cancelled and not any(name == "STATUS" for name, _, _ in lines):
         lines.insert(1, ("STATUS", {}, "CANCELLED"))
     named = [(_NAMES[name], _value(name, options, value)) for name, options, value in lines if name in _NAMES]
-    written = [f"{name}: {value}" for name, value in named if value.strip()]
+    # Programs write the name of an entry anywhere: it comes first, or it would stand beside the times of the next.
+    named.sort(key=lambda one: one[0] != "Event")
+    written = [f"{name}: {value.strip()}" for name, value in named if value.strip()]
     if kind in _ENTRIES and written:
         yield "\n".join(written)
 

@@ -12,7 +12,7 @@ from pathlib import PurePath
 from typing import cast
 
 from local_rag.errors import ReadError
-from local_rag.reading.converters.calendars import calendar_text
+from local_rag.reading.converters.calendars import add_entries
 from local_rag.reading.converters.converted import Attachment, Converted, Sections, notes_of
 from local_rag.reading.converters.html_pages import convert_html, convert_whole_page
 from local_rag.reading.decode import decode, decode_with_notes
@@ -192,7 +192,10 @@ class _Reader(Message):
                 self.notes += notes
                 if str(part.get_param("format") or "").lower() == "flowed":
                     text = _unflowed(text, deletes_spaces=str(part.get_param("delsp") or "").lower() == "yes")
-                self.sections.add(calendar_text(text) if kind == "text/calendar" else text.strip())
+                if kind == "text/calendar":
+                    add_entries(self.sections, text)
+                else:
+                    self.sections.add(text.strip())
         except ReadError as error:
             self.notes.append(f"a part ({kind}) cannot be read: {error}")
 

@@ -122,7 +122,7 @@ CASES = [
                 part("text/calendar", f"BEGIN:VEVENT\nSUMMARY:{LAST}\nDTSTART:20240503T100000Z\nEND:VEVENT"),
             )
         ),
-        {FACT: "", f"Event: {LAST}": "", "Start: 2024-05-03 10:00 UTC": ""},
+        {FACT: "", f"Event: {LAST}": LAST, "Start: 2024-05-03 10:00 UTC": LAST},
     ),
     Case(
         "scanned-letter.eml",

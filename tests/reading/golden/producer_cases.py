@@ -109,7 +109,7 @@ OTHERS = [
          cells=(Cell("2022", "Year", "Yawl"), Cell("2023", "Year", "Tug"))),
     Case("fonts-without-charset.rtf", lambda: FONTS, {"Насос. 東京. café Shown 5.": ""}),
     Case("whole-days.eml", lambda: event("SUMMARY:Sea fair\nDTSTART;VALUE=DATE:20240712\nDTEND;VALUE=DATE:20240715\n"
-         "RDATE;VALUE=PERIOD:20240801T070000Z/PT2H"), {"End: 2024-07-14": "", "Also on: 2024-08-01 07:00 UTC, 2 hours": ""}, absent=("2024-07-15",)),
+         "RDATE;VALUE=PERIOD:20240801T070000Z/PT2H"), {"End: 2024-07-14": "Sea fair", "Also on: 2024-08-01 07:00 UTC, 2 hours": "Sea fair"}, absent=("2024-07-15",)),
     Case("tags-in-code.md", lambda: b"Text\n\n    indented {% if a %}\n\nA `` span {% if `b` %} `` and {% gone %} here.\n",
          {"indented {% if a %}": "", "{% if `b` %}": ""}, absent=("gone",)),
     Case("broken-range.pdf", lambda: pdf_file([at(50, 780, "The spare part is KQ-") + at(50, 766, "7731 and its range is 10-") + at(50, 752, "20 metres.")]),
