@@ -36,6 +36,8 @@ _MAX_NAMES = 200  # names that are examined, because a list may be endless
 _LONGEST_DATE = 100
 # 2024-05-01T08:00, and the format of PDF files: D:20240501080000+01'00'.
 _DATE_START = re.compile(r"(\d{4})[-/.](\d{1,2})[-/.](\d{1,2})(?!\d)|(?:D:)?(\d{4})(\d\d)(\d\d)(?:\d\d){0,3}(?!\d)")
+# 2024-05-01, 2024_05_01, 2024 05 01 and 20240501 in the name of a file; years from 1990 on, as others are numbers.
+_NAMED_DATE = re.compile(r"(?<!\d)(199\d|20\d\d|2100)([-_ .]?)(\d\d)\2(\d\d)(?!\d)")
 _WRITTEN_DATES = ("%d %B %Y", "%B %d, %Y", "%d %b %Y", "%b %d, %Y", "%d.%m.%Y")
 # What programs write where an author belongs: their own names, and those of accounts and templates.
 _PROGRAM = re.compile(
@@ -132,6 +134,12 @@ def _scraped(file: Path, size: int, _modified_ns: int) -> dict[str, dict[str, st
     for url, known in json.loads(file.read_bytes()).items():
         found.setdefault(str(known["file"]), {})[url] = str(known["sha256"])
     return found
+
+
+def date_of_file_name(name: str) -> str:
+    """Return the last day in the name of a file as YYYY-MM-DD, or an empty string."""
+    days = (_date(f"{year}-{month}-{day}") for year, _, month, day in _NAMED_DATE.findall(name))
+    return next(filter(None, reversed([*days])), "")
 
 
 def web_provenance(page: "BeautifulSoup") -> Provenance:

@@ -26,7 +26,7 @@ from local_rag.reading.markdown import (
     read_wikilinks,
     title_of,
 )
-from local_rag.reading.provenance import provenance_of_fields, scraped_from
+from local_rag.reading.provenance import date_of_file_name, provenance_of_fields, scraped_from
 from local_rag.reading.structure import find_definitions, find_outline, lacks_grammar
 from local_rag.reading.walk import MAX_BYTES
 from local_rag.records import Document, DocumentKind, Heading
@@ -190,12 +190,14 @@ def make_document(
         first = headings[0].title
     else:
         first = _title_of(path)
+    said = converted.provenance
     given = {one.name: getattr(converted, one.name) for one in fields(converted) if one.name != "attachments"}
     given |= {
         "title": _cut(converted.title or "") or _cut(first),
         "headings": tuple(replace(heading, title=_cut(heading.title)) for heading in headings),
         "tables": tables,
         "notes": _limit_notes(converted.notes),
+        "provenance": said if said.date else replace(said, date=date_of_file_name(path.stem)),
     }
     return Document(path=path, language=language, is_source=is_source, **given)
 

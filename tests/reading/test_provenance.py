@@ -201,6 +201,33 @@ def test_dates(written: object, date: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "date"),
+    [
+        ("2026-03-10 partners meeting.txt", "2026-03-10"),
+        ("minutes_2026_03_10.md", "2026-03-10"),
+        ("Minutes 2026 03 10.csv", "2026-03-10"),
+        ("IMG_20260310_1015.html", "2026-03-10"),
+        ("2026-03-10 minutes, corrected 2026-04-02.md", "2026-04-02"),
+        ("2026-13-10.txt", ""),
+        ("2026-02-30 minutes.txt", ""),
+        ("2026-0310.txt", ""),
+        ("order 1202603109.txt", ""),
+        ("KL 18991230.txt", ""),
+        ("leave policy 2026.md", ""),
+    ],
+)
+def test_the_name_of_a_file_dates_a_document_that_states_no_date(name: str, date: str) -> None:
+    assert read(name, "Day;Room\n1;Garden\n").date == date
+
+
+def test_the_date_that_a_document_states_is_kept_and_that_of_a_template_is_not() -> None:
+    assert read("2026-03-10 leave.md", FRONT_MATTER).date == "2024-05-01"
+    document = Docx()
+    document.add_paragraph("Everybody has 30 days.")
+    assert read("2026-03-10 leave.docx", saved(document.save)).date == "2026-03-10"
+
+
+@pytest.mark.parametrize(
     "url",
     ["javascript:alert(1)", "/a", "https://", "http://a b", "https://a\n.org", "ftp://a.org", "http://[", 7, LONG_URL],
 )
