@@ -6,8 +6,10 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeVar
 
+from local_rag.answering.compose import REFUSAL
 from local_rag.answering.pipeline import AnswerPipeline, Telling
 from local_rag.answering.question_parts import read_question
+from local_rag.answering.translations import translated
 from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
 from local_rag.catalogue.links import without_copies
 from local_rag.digests.digest_answers import answer_digest, digest_question
@@ -308,6 +310,10 @@ class View(Judged):
                 # another word may stand in a text in another form.
                 named = all(word[:1].isupper() or any(map(str.isdigit, word)) for word in found.unknown)
                 certain = named or (bool(found.about) and not is_in_a_text(store, found.about, apart))
+                if not found.is_asked:  # what a table lacks that the question does not name is no reason to give
+                    if not (certain and found.unknown):
+                        return None
+                    found = replace(found, refusal=translated(REFUSAL, question.text))
                 return as_answer(question.text, found, store), certain
 
         @contextmanager

@@ -18,6 +18,7 @@ from local_rag.tables.periods import find_periods
 from local_rag.tables.question_words import Said, read_words
 from local_rag.tables.refusals import (
     FromRows,
+    is_asked_of,
     refuse_attribute,
     refuse_bare_time,
     refuse_operation,
@@ -83,7 +84,10 @@ def _answer_wording(question: str, held: RelationSet, earlier: Sequence[str]) ->
         found = _answer(said, candidates, held)
     except QuestionError:  # a limit of time or rows
         return None
-    return replace(found, considered=_considered(candidates, held)) if found else None
+    if found is None:
+        return None
+    is_asked = not found.views or any(is_asked_of(said, view, held) for view in found.views)
+    return replace(found, considered=_considered(candidates, held), is_asked=is_asked)
 
 
 def _considered(candidates: Sequence[NamedRelation], held: RelationSet) -> tuple[str, ...]:
@@ -145,17 +149,17 @@ def _answer(said: Said, relations: Sequence[NamedRelation], held: RelationSet) -
         return refuse_unknown(said, [one for one, _ in found]) or refuse_attribute(said, relations, held)
     while timely:
         best = _best(timely)
-        results, empty = list[tuple[Reading, TableAnswer]](), ""
+        results, empty = list[tuple[Reading, TableAnswer]](), list[FromRows]()
         for one in best[:_MOST_READINGS]:
             try:
                 results.append((one, run(one, held)))
             except NoRowsError as error:
                 if said.computes or error.is_certain:
-                    empty = empty or str(error)
+                    empty.append(FromRows(refusal=str(error), views=(one.query.view,)))
         if results:
             return _settled(results, said, held)
         if empty:
-            return FromRows(refusal=empty)
+            return empty[0]
         timely = [one for one in timely if one not in best]  # the next best may look up a row of another table
     return None
 
@@ -202,7 +206,8 @@ def _settled(results: Sequence[tuple[Reading, TableAnswer]], said: Said, held: R
         notes = [f"{_file_of(table)} says {table_lines(table)[0]}." for table in others[:_MOST_VERSIONS]]
         return FromRows(replace(newest, notes=(*newest.notes, "This is the newest table.", *notes)))
     is_clear = said.computes or said.focus in {"what", "how much"}
-    return FromRows(refusal=_ambiguous([table for _, table in results])) if is_clear else None
+    refusal = _ambiguous([table for _, table in results])
+    return FromRows(refusal=refusal, views=tuple(one.query.view for one, _ in results)) if is_clear else None
 
 
 def _value_key(table: TableAnswer) -> object:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from local_rag.reading.relations import MOST_COLUMNS
 from local_rag.records import TableAnswer
@@ -11,9 +12,10 @@ from local_rag.tables.meanings import Reading
 from local_rag.tables.query import value_of_sql
 from local_rag.tables.question_words import Said, Word
 from local_rag.tables.relation_set import NamedRelation, RelationSet
-from local_rag.tables.roles import PREPOSITION, is_money
+from local_rag.tables.roles import PREPOSITION, STRONG, is_money
 from local_rag.tables.views import View, view_of
-from local_rag.tables.vocabulary import CAN, COUNTED, FILLERS, NO, YES, keys_of
+from local_rag.tables.vocabulary import CAN, COUNTED, FILLERS, NO, SMALL_WORDS, YES, keys_of
+from local_rag.text.tokens import word_keys
 
 _REFUSED_WORDS, _REFUSED_EVIDENCE = 2, 0.79  # unknown at most, where a computation is refused and not left to passages
 _MONEY = keys_of("price cost costs salary budget revenue fee wage")
@@ -27,7 +29,7 @@ class FromRows:
     """What rows say to a question: an answer, or a refusal in words; `unknown` are the words that no table has.
 
     `about` are the values of a table that the question names beside them. `considered` are the paths of the documents
-    that either may name.
+    that either may name. A refusal is about the `views`; unless the question `is_asked` of one, it is not to be said.
     """
 
     table: TableAnswer | None = None
@@ -35,6 +37,21 @@ class FromRows:
     unknown: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
     considered: tuple[str, ...] = ()
+    views: tuple[View, ...] = ()
+    is_asked: bool = True
+
+
+def is_asked_of(said: Said, view: View, held: RelationSet) -> bool:
+    """Return whether a question names a view, or a column of it beside a value: others may hold a word by chance."""
+    sheets = [PurePath(one.stored.path).stem for one in view.relations if one.stored.cells]
+    asked = {word.key for word in said.words}
+    for name in (view.label, *sheets):
+        words = {key for key in word_keys(name) if key not in SMALL_WORDS and not any(map(str.isdigit, key))}
+        if words and 2 * len(words & asked) >= len(words):
+            return True
+    matches = Matcher(said, held).match(as_asked(view, said)).matches
+    named = any(one.kind == "column" and one.strength >= STRONG for one in matches)
+    return named and any(one.kind == "value" and (one.strength == 1 or len(one.values[0]) == 1) for one in matches)
 
 
 def refuse_operation(said: Said, relations: Sequence[NamedRelation], held: RelationSet) -> FromRows | None:
@@ -44,7 +61,8 @@ def refuse_operation(said: Said, relations: Sequence[NamedRelation], held: Relat
         strong = sum(match.strength >= 0.8 for match in matched.matches)  # noqa: PLR2004
         rest = [word for word in matched.unknown if word.text.lower() not in said.not_said.lower()]
         if strong and not rest:
-            return FromRows(refusal=f"Code cannot compute “{said.not_said}” over rows; it can {CAN}.")
+            refusal = f"Code cannot compute “{said.not_said}” over rows; it can {CAN}."
+            return FromRows(refusal=refusal, views=(view_of(one),))
     return None
 
 
@@ -67,7 +85,8 @@ def refuse_unknown(said: Said, found: Sequence[Reading]) -> FromRows | None:
     words = " ".join(f"“{word.text}”" for word in best.unknown)
     view, named = best.query.view, [value for one in best.query.conditions for value in one.values]
     refusal = f"No row, column or name of the table {view.label} is {words} (its columns: {_columns_of(view)})."
-    return FromRows(refusal=refusal, unknown=tuple(word.text for word in best.unknown), about=tuple(named))
+    words_unknown = tuple(word.text for word in best.unknown)
+    return FromRows(refusal=refusal, unknown=words_unknown, about=tuple(named), views=(view,))
 
 
 def _may_be_value(unknown: Sequence[Word], said: Said) -> bool:
@@ -102,7 +121,8 @@ def refuse_attribute(said: Said, relations: Sequence[NamedRelation], held: Relat
     words = " ".join(f"\u201c{word.text}\u201d" for word in unknown)
     has = f"{view.label} has {', '.join(named)}, but no row or column with" if named else f"No row of {view.label} has"
     refusal = f"{has} {words} (its columns: {_columns_of(view)})."
-    return FromRows(refusal=refusal, unknown=tuple(word.text for word in unknown), about=tuple(named))
+    words_unknown = tuple(word.text for word in unknown)
+    return FromRows(refusal=refusal, unknown=words_unknown, about=tuple(named), views=(view,))
 
 
 def _money_not_there(said: Said, view: View, matches: Sequence[Match]) -> Iterator[Word]:
@@ -125,7 +145,7 @@ def refuse_time(one: Reading) -> FromRows:
     view = one.query.view
     refusal = f"The table {view.label} has no row or column of {one.no_time} (its columns: {_columns_of(view)})."
     named = [value for condition in one.query.conditions for value in condition.values]
-    return FromRows(refusal=refusal, unknown=(one.no_time,), about=tuple(named))
+    return FromRows(refusal=refusal, unknown=(one.no_time,), about=tuple(named), views=(view,))
 
 
 def refuse_bare_time(said: Said, held: RelationSet) -> FromRows | None:

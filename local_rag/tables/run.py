@@ -6,7 +6,17 @@ from typing import NamedTuple
 
 from local_rag.records import MOST_TABLE_ROWS, TableAnswer, TableSource, TableValue
 from local_rag.tables.meanings import Reading
-from local_rag.tables.query import Condition, Query, group_sql, in_words, select, value_of_sql, value_sql, where
+from local_rag.tables.query import (
+    Condition,
+    Query,
+    condition_words,
+    group_sql,
+    in_words,
+    select,
+    value_of_sql,
+    value_sql,
+    where,
+)
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.roles import is_money
 from local_rag.tables.views import ViewColumn
@@ -134,10 +144,16 @@ def _explain_no_rows(query: Query, held: RelationSet) -> None:
         raise NoRowsError(f"No row of {query.view.label} has all of that: {in_words(query, 0)}.")
 
 
+def _rows_of(query: Query) -> str:
+    """Say that no row of a table, or none that meets the conditions, has something."""
+    conditions = " and ".join(map(condition_words, query.conditions))
+    return f"No row of {query.view.label}{' where ' if conditions else ''}{conditions}"
+
+
 def _scalar(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
     if query.operation not in {"count", "distinct"} and not counts.valued and query.measure:
         raise NoRowsError(
-            f"None of these rows has a value in *{query.measure.name}*{_formulas(query.measure)}.", is_certain=True
+            f"{_rows_of(query)} has a value in *{query.measure.name}*{_formulas(query.measure)}.", is_certain=True
         )
     if units := _units(query):
         by_unit = _by_unit(query, units, held)

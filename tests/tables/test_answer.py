@@ -62,6 +62,11 @@ FILES = {
     "report 2025-q1.md": (
         "# Report, 2025-q1\n\n## Lights\n\n| Lighthouse | Dark hours |\n|---|---|\n| Skerry | 29 |\n| Holmen | 4 |\n"
     ),
+    "minutes/2026-03-10 partners meeting.md": (
+        "# Partners' meeting of Skerry Harbour\n\n## Reception\n\n| Action | Who | Until |\n|---|---|---|\n"
+        "| Order the crane | Voss | 2026-03-20 |\n| Paint the hall | Quill | 2026-04-15 |\n"
+    ),
+    "devices.csv": "Device,Bought,Next service\nMicroscope Lenzka,2018-03-08,\nOven Rotax,2020-01-02,2026-10-01\n",
     "policy.md": "# Leave\n\nEmployees get 26 days of leave. Invoices are paid within 30 days.\n",
 }
 
@@ -70,6 +75,7 @@ FILES = {
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RelationSet]:
     folder, library = tmp_path_factory.mktemp("files"), tmp_path_factory.mktemp("library")
     for name, text in FILES.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(text)
     with closing(open_tables(folder, library)) as opened:
         yield opened
@@ -195,6 +201,31 @@ def test_what_no_table_has_is_refused_with_what_there_is(tables: RelationSet, qu
     found = ask(tables, question)
     assert found.table is None
     assert said in found.refusal
+
+
+@pytest.mark.parametrize(
+    ("question", "is_asked"),
+    [
+        ("Who took the minutes on 14 April 2026?", False),  # the name of a folder
+        ("What is the VAT of Skerry Harbour?", False),  # the title of a document
+        ("What is the warranty of PR2?", False),  # a value alone
+        ("How many orders were placed in 2019?", True),
+        ("What is the net of order O-3?", True),
+        ("What was the planned value of Garden in 2022?", True),
+        ("When was the microscope last serviced?", True),
+    ],
+)
+def test_a_refusal_is_given_only_where_the_question_asks_that_table(
+    tables: RelationSet, question: str, is_asked: bool
+) -> None:
+    found = ask(tables, question)
+    assert found.refusal
+    assert found.is_asked is is_asked, found.refusal
+
+
+def test_a_value_that_is_missing_is_refused_with_the_row_that_lacks_it(tables: RelationSet) -> None:
+    refusal = ask(tables, "When was the microscope last serviced?").refusal
+    assert refusal == "No row of Devices where *Device* is *Microscope Lenzka* has a value in *Next service*."
 
 
 @pytest.mark.parametrize(
