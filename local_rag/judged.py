@@ -133,8 +133,8 @@ class Judged(Holdings):
         with self._shared.one_at_a_time, self._reading() as (store, seen):
             index = self._index_of(store, seen)
 
-            def is_known(word: str) -> bool:
-                terms = question_terms(word)
+            def is_known(word: str, language: str) -> bool:
+                terms = question_terms(word, language)
                 return not terms or bool(index.keywords(terms, 1, documents=True))
 
             return find_gaps(found, self._embed, is_known, paths)

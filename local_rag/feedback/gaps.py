@@ -9,6 +9,7 @@ import numpy as np
 from local_rag.asking import AskedQuestion
 from local_rag.display import Name, display_path, one_line, rows_as_csv
 from local_rag.text.expected_answers import asks_for
+from local_rag.text.languages import FUNCTION_WORDS, language_of
 from local_rag.text.tokens import keyword_tokens
 from local_rag.text.words import words_of
 
@@ -23,6 +24,7 @@ _ASKING = frozenset(
 _WANTED = {"number": "a number or an amount", "date": "a date or a time", "name": "the name of somebody"}
 
 Embed = Callable[[Sequence[str]], np.ndarray | None]
+IsKnown = Callable[[str, str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,13 @@ class Gap:
 def find_gaps(
     asked: Sequence[tuple[AskedQuestion, int]],
     embed: Embed,
-    is_known: Callable[[str], bool],
+    is_known: IsKnown,
     paths: Collection[str],
 ) -> list[Gap]:
     """Return the gaps that questions show, newest first; each question comes with how often it was asked.
 
-    Without vectors, only questions with the same words form a group. `is_known` says whether a document has a word, and
-    `paths` are those of the documents.
+    Without vectors, only questions with the same words form a group. `is_known` says whether a document has a word of a
+    language, and `paths` are those of the documents.
     """
     asked = asked[:MOST_QUESTIONS]
     texts = [one.question for one, _ in asked]
@@ -105,7 +107,7 @@ def _groups(texts: Sequence[str], vectors: np.ndarray | None) -> list[list[int]]
     return groups
 
 
-def _gap(group: Sequence[tuple[AskedQuestion, int]], is_known: Callable[[str], bool], paths: Collection[str]) -> Gap:
+def _gap(group: Sequence[tuple[AskedQuestion, int]], is_known: IsKnown, paths: Collection[str]) -> Gap:
     questions = tuple(
         Unanswered(one.question, one.asked, "wrong" if one.mark == "wrong" else "refused", times)
         for one, times in group
@@ -113,9 +115,11 @@ def _gap(group: Sequence[tuple[AskedQuestion, int]], is_known: Callable[[str], b
     kinds = dict.fromkeys(filter(None, (asks_for(one.question) for one in questions)))
     unknown = dict[str, str]()
     for one in questions:
+        language = language_of(one.question)
+        asking = _ASKING | FUNCTION_WORDS.get(language, frozenset())
         for word in words_of(one.question)[:_MOST_WORDS]:
-            is_subject = word.casefold() not in _ASKING and keyword_tokens(word)
-            if is_subject and word.casefold() not in unknown and not is_known(word):
+            is_subject = word.lower() not in asking and keyword_tokens(word, language)
+            if is_subject and word.casefold() not in unknown and not is_known(word, language):
                 unknown[word.casefold()] = word
     closest = next((place for one, _ in group for place in one.places if place.path in paths), None)
     wanted = tuple(_WANTED[kind] for kind in kinds)

@@ -48,7 +48,7 @@ def test_questions_that_are_near_stand_together_with_what_would_answer_them() ->
             asked(2, "How many moons are full?"),
         ],
         by_first_word,
-        lambda word: word in {"ferry", "sail", "rent"},
+        lambda word, _language: word in {"ferry", "sail", "rent"},
         {"/d/ferry.md", "/d/other.md"},
     )
     ferry, cottage, moon = found
@@ -58,13 +58,44 @@ def test_questions_that_are_near_stand_together_with_what_would_answer_them() ->
     assert cottage.questions[0].outcome == "wrong"
     assert (cottage.closest, cottage.unknown) == ("", ("Rent", "sabbatical", "cottage"))
     assert moon.questions[0].times == 2, "it shares no word"
-    known = find_gaps([asked(1, "the ferry")], by_first_word, lambda _word: True, ())
+    known = find_gaps([asked(1, "the ferry")], by_first_word, lambda _word, _language: True, ())
     assert known[0].would_answer == "The documents have these words, but no passage that answers."
 
 
 def test_without_vectors_only_the_same_words_form_a_group() -> None:
     some = [asked(3, "Where are oars?"), asked(2, "Where are the oars"), asked(1, "Where are ropes?")]
-    assert [len(one.questions) for one in find_gaps(some, lambda _texts: None, lambda _word: True, ())] == [2, 1]
+    assert [len(one.questions) for one in find_gaps(some, lambda _texts: None, lambda _word, _language: True, ())] == [
+        2,
+        1,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown"),
+    [
+        ("Wie viele Papageien wurden 2025 in der Praxis behandelt und wer hat die Papageien gebracht?", ("Papageien",)),
+        ("WIE VIELE PAPAGEIEN hat die Praxis?", ("PAPAGEIEN",)),
+        ("Combien de perroquets est-ce que la clinique a dans ses cages?", ("perroquets",)),
+        ("How many parrots should we treat before the summer?", ("parrots",)),
+    ],
+)
+def test_function_words_of_any_language_are_not_missing(text: str, unknown: tuple[str, ...]) -> None:
+    def is_known(word: str, _language: str) -> bool:
+        return word.lower() not in {*unknown[0].lower().split(), "wie", "viele", "die", "der", "combien", "should"}
+
+    [gap] = find_gaps([asked(1, text)], lambda _texts: None, is_known, ())
+    assert gap.unknown == unknown
+
+
+def test_a_word_is_looked_up_in_the_language_of_its_question() -> None:
+    looked_up = set[str]()
+
+    def is_known(_word: str, language: str) -> bool:
+        looked_up.add(language)
+        return True
+
+    find_gaps([asked(1, "Wie viele Dosen sind im Lager?")], lambda _texts: None, is_known, ())
+    assert looked_up == {"german"}
 
 
 @given(st.lists(st.text(max_size=30), max_size=30))
@@ -73,12 +104,17 @@ def test_every_question_is_in_one_group(texts: list[str]) -> None:
         return np.array([[len(one) + 1.0, one.count("a")] for one in given])
 
     some = [asked(number, text) for number, text in enumerate(texts, start=1)]
-    found = find_gaps(some, embed, lambda _word: False, ())
+    found = find_gaps(some, embed, lambda _word, _language: False, ())
     assert sorted(one.question for gap in found for one in gap.questions) == sorted(texts)
 
 
 def test_no_question_acts_as_markup_or_formula_in_a_file() -> None:
-    some = find_gaps([asked(1, "=1+1 [x](http://x) <b>", "/d/=2.md")], lambda _texts: None, bool, {"/d/=2.md"})
+    some = find_gaps(
+        [asked(1, "=1+1 [x](http://x) <b>", "/d/=2.md")],
+        lambda _texts: None,
+        lambda _word, _language: True,
+        {"/d/=2.md"},
+    )
     markdown = gaps_as_markdown(some, escaped)
     assert "<b>" not in markdown.replace("\\<", "")
     assert "[x](" not in markdown
