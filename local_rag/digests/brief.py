@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-from local_rag.digests.statements import DocumentText, Place, Statement, ordinary_words, readable
+from local_rag.digests.statements import DocumentText, Place, Statement, ordinary_words, readable, without_stop
 from local_rag.errors import QuestionError
 from local_rag.text.dates import find_dates
 from local_rag.text.facts import normalize
@@ -156,12 +156,14 @@ def _find_lists(
     """Add the statements of a document to the lists that they belong to."""
     ordinary = ordinary_words(document.text)
     different = {one.statement.words: one for one in reversed(candidates) if len(one.text.split()) >= _LISTED_WORDS}
+    years = {date.start: date.year for date in find_dates(normalize(document.text)) if date.year}
+    year = years[min(years)] if years else 0
     for number, one in enumerate(candidates):
         if different.get(one.statement.words) is not one:
             continue
         following = candidates[number + 1] if number + 1 < len(candidates) else None
         kinds: dict[ListKind, _Found] = {
-            "timeline": _dated(one),
+            "timeline": _dated(one, year),
             "amounts": _amount(one),
             "roles": _role(one, ordinary),
             "obligations": _obligation(one),
@@ -231,10 +233,10 @@ def _cover(candidates: Sequence[_Candidate], weights: Mapping[str, float], most:
     return [candidates[number] for number in sorted(chosen)]
 
 
-def _dated(one: _Candidate) -> _Found:
-    dates = [date for date in find_dates(normalize(one.text)) if date.year]
-    first = min(dates, key=lambda date: date.start, default=None)
-    return (first.text, (first.year or 0, first.month, first.day or 0)) if first else None
+def _dated(one: _Candidate, year: int) -> _Found:
+    """Return the first date; one without a year is ordered as of the `year` that its document names first."""
+    first = min(find_dates(normalize(one.text)), key=lambda date: date.start, default=None)
+    return (without_stop(first.text), (first.year or year, first.month, first.day or 0)) if first else None
 
 
 def _amount(one: _Candidate) -> _Found:
@@ -247,7 +249,7 @@ def _role(one: _Candidate, ordinary: Collection[str]) -> _Found:
         name = found["name"] or found["named"]
         words = [word.casefold() for word in re.findall(r"\w+", name)]
         if words[0] not in ordinary and words[-1] not in ordinary:
-            return name, ()
+            return without_stop(name), ()
     return None
 
 

@@ -269,6 +269,11 @@ def _goes_on(text: str, before: Statement, following: Statement) -> bool:
     )
 
 
+def without_stop(value: str) -> str:
+    """Return a value without the full stop that ends its sentence; the one of `p.m.` stays."""
+    return value if "." in value[:-1].rpartition(" ")[2] else value.removesuffix(".")
+
+
 def ordinary_words(text: str) -> set[str]:
     """Return the words that a text writes in lower case."""
     return {word for word in _LETTERS.findall(text) if word.islower()}

@@ -8,6 +8,7 @@ _ABBREVIATIONS = frozenset(
     """e.g i.e eg ie cf vs etc al approx ca no nos fig figs eq sec ch art vol pp p ed eds est dept ext tel min max avg
     dr mr mrs ms prof st sr jr rev gen col capt lt sgt gov sen rep hon inc ltd co corp bros u.s u.k u.n a.m p.m
     jan feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thur thurs fri sat sun kr bzw z.b
+    d.h i.a i.v z.t z.hd nr ggf vgl inkl evtl bspw zzgl bzgl
     """.split()  # noqa: SIM905  a list of that many quoted words is no easier to read
 )
 # "am 18. Oktober": a German ordinal, whose full stop ends no sentence before one of these.
@@ -16,6 +17,8 @@ _COUNTED = re.compile(
     r"(?:Januar|J\u00e4nner|Februar|M\u00e4rz|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
     r"|Quartal|Halbjahr|Jahrhundert|Stock|Obergeschoss|Auflage)"
 )
+# "z. Hd. Frau Farrar"; alone, "HD." may end a sentence.
+_ATTENTION = re.compile(r"\bz\.\s?Hd\Z", re.IGNORECASE)
 _CITATION = r"\s{0,99}[\[\u3010\uff3b][\d\s,;:&#\u2013\u2014-]{1,60}[\]\u3011\uff3d]"
 # Closing marks and citations may follow the full stop; they belong to the sentence that it ends.
 _END = re.compile(
@@ -53,7 +56,8 @@ def _ends(text: str, begun: int, match: re.Match[str]) -> bool:
     before = text[max(begun, match.start() - _LONGEST_WORD) : match.start()]
     if match.start() - begun < _LONGEST_WORD and LIST_NUMBER.fullmatch(before + match[0].strip()[:1] + " "):
         return False
-    if match[0].strip() == "." and _COUNTED.match(text, match.end()) and _ORDINAL.search(before):
+    is_ordinal = _COUNTED.match(text, match.end()) and _ORDINAL.search(before)
+    if match[0].strip() == "." and (is_ordinal or _ATTENTION.search(before)):
         return False
     following = text[match.end()]
     # Read backwards, as only what ends here is of interest; a search from the front tries each place.

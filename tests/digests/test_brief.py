@@ -1,10 +1,12 @@
 """A brief: every line is a quotation, the lines say different things, and each list has what belongs to it."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.digests.brief import LISTS, Brief, write_brief
 from local_rag.digests.output import brief_as_dict, brief_as_lines, brief_as_markdown
+from local_rag.digests.statements import without_stop
 from tests.digests.texts import OLD, document
 
 MINUTES = """# Harbour committee, 4 May 2025
@@ -35,6 +37,24 @@ def test_each_list_has_its_lines_and_dates_come_in_their_order() -> None:
     assert [line.value for line in brief.lists["roles"]] == ["Ines Moen"]
     assert texts(brief, "obligations") == ["The rope must be ordered no later than 1 July 2025."]
     assert texts(brief, "questions") == ["Who replaces them in June?", "The colour of the shed is still to be decided."]
+
+
+def test_values_have_no_full_stop_and_dates_need_no_year() -> None:
+    text = (
+        "# Clinic, 2 March 2026\n\nThe account manager is Fiona Tarrant. The course began on 5 May 2025.\n\n"
+        "Wir kommen am 20. April. Oonagh Pell leaves the clinic on 30 April. The post opens on 1 May 2027.\n"
+    )
+    brief = write_brief([document(text)])
+    assert [line.value for line in brief.lists["roles"]] == ["Fiona Tarrant"]
+    dates = ["5 May 2025", "20. April", "30 April", "1 May 2027"]
+    assert [line.value for line in brief.lists["timeline"]] == dates
+
+
+@pytest.mark.parametrize(
+    ("value", "kept"), [("31 March.", "31 March"), ("7:30 am.", "7:30 am"), ("7:30 a.m.", "7:30 a.m."), ("4.5", "4.5")]
+)
+def test_the_stop_of_a_sentence_is_no_part_of_its_last_value(value: str, kept: str) -> None:
+    assert without_stop(value) == kept
 
 
 def test_a_question_that_the_text_answers_is_not_open() -> None:

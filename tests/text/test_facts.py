@@ -122,6 +122,21 @@ def test_a_german_ordinal_ends_no_sentence_before_what_it_counts(text: str, numb
     assert len(split_sentences(text)) == number
 
 
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("An die Tierklinik, z. Hd. Frau Dr. Farrar, Wexcombe. Danke.", 2),
+        ("An die Klinik z.Hd. Frau Farrar. Danke.", 2),
+        ("Sie liefern Futter, z. B. Heu, d.h. Gras, lt. Vertrag Nr. 7. Danke.", 2),
+        ("i.A. Jansen, i. V. Moll", 1),
+        ("Das gilt ggf. Montags, vgl. Abschnitt 2, inkl. Anfahrt, zzgl. Steuer und bzgl. Hunden.", 1),
+        ("The film is in HD. It lasts an hour.", 2),
+    ],
+)
+def test_abbreviations_of_german_letters_end_no_sentence(text: str, number: int) -> None:
+    assert len(split_sentences(text)) == number
+
+
 _WORDS = st.lists(
     st.sampled_from(["the", "boat", "carries", "mail", "Gråskjær", "and", "ST-4471", "within"]), max_size=9
 )
