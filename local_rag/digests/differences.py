@@ -3,16 +3,18 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, takewhile, zip_longest
 from typing import Literal
 
 from local_rag.digests.alignment import Alignment, Pair, Part, align, common_parts
-from local_rag.digests.statements import DocumentText, Place, Statement, ordinary_words, readable
+from local_rag.digests.statements import DocumentText, Place, Statement, ordinary_words, readable, without_stop
 from local_rag.errors import QuestionError
 from local_rag.text.dates import find_dates, find_times
 from local_rag.text.facts import find_codes, normalize
+from local_rag.text.languages import FUNCTION_WORDS, language_of
 from local_rag.text.quantities import CURRENCIES, Quantity, find_numbers
+from local_rag.text.tokens import STOP_WORDS
 from local_rag.text.words import blank
 
 ValueKind = Literal["amounts", "dates", "numbers", "names"]
@@ -49,7 +51,7 @@ def find_values(text: str) -> list[Value]:
         nonlocal rest
         taken = dict[int, Value]()
         for one in values:  # a place may have several readings, of which the first is as good as any
-            taken.setdefault(one.start, one)
+            taken.setdefault(one.start, replace(one, text=without_stop(one.text)))
         found.extend(taken.values())
         rest = blank(rest, [(one.start, one.end) for one in taken.values()])
 
@@ -149,11 +151,13 @@ _BINDING = frozenset(
 )
 _FEWEST_MOVED = 4  # words
 _NEAR = 2  # statements from one that moved to the next that moved with it
+_AUXILIARY = r"(?:is|are|was|were|be|shall|must|may|can|cannot|will|should|has|have|had)\b"
+_ACTS = "amount|begin|start|end|expire|run|last|cost|equal|total|pay|receive|require|take|come|report|continue|remain"
+# "Full pay" and "annual costs" hold no verb: without its s, a word is one only behind a plural.
 _VERB = re.compile(
-    r" (?:is|are|was|were|be|shall|must|may|can|cannot|will|should|has|have|had|amounts?|begins?|starts?|ends?|"
-    r"expires?|runs?|lasts?|costs?|equals?|totals?|pays?|receives?|requires?|applies|takes?|comes?|reports?)\b",
-    re.IGNORECASE,
+    rf" (?:{_AUXILIARY}|(?:(?:{_ACTS})s|applies)\b(?! {_AUXILIARY})|(?<=s )(?:{_ACTS})\b)", re.IGNORECASE
 )
+_RELATIVE = frozenset("who whom whose which that what when where whether if".split())  # noqa: SIM905
 _DETERMINER = re.compile(r"(?:(?:the|a|an|this|each|every|any|all|our|your|its) )+", re.IGNORECASE)
 _MOST_WORDS, _LONGEST_LABEL = 6, 60  # of a label
 _MOST_CHARACTERS = 2_000_000  # of two documents that are compared while others wait
@@ -237,6 +241,7 @@ class _Comparing:
         self._documents = before, after
         self._statements = before.statements, after.statements
         self._ordinary = ordinary_words(before.text) | ordinary_words(after.text)
+        self._empty = STOP_WORDS | FUNCTION_WORDS.get(language_of(after.text), frozenset())
 
     def changes(self, aligned: Alignment) -> Iterator[Change]:
         """Yield all that changed."""
@@ -303,12 +308,18 @@ class _Comparing:
             return _cut(statement.name)
         changed = {one for value in values for one in (value.before, value.after) if one}
         verb = _VERB.search(text)
-        for part in (label if colon else "", text[: verb.start()] if verb else ""):
+        subject = text[: verb.start()] if verb else ""
+        for part in (label if colon else "", subject if self._is_name(subject) else ""):
             words = _DETERMINER.sub("", part, count=1) if _DETERMINER.match(part) else part
             if 0 < len(words.split()) <= _MOST_WORDS and not any(one in words for one in changed):
                 is_ordinary = words[1:2].islower() and words.split()[0].casefold() in self._ordinary
                 return _cut(f"{words[0].lower()}{words[1:]}" if is_ordinary else words)
         return _cut(_last(statement.section))
+
+    def _is_name(self, subject: str) -> bool:
+        """Return whether a subject says what it is about: "they" and "staff who" do not."""
+        words = subject.casefold().split()
+        return bool(words) and words[-1] not in self._empty and _RELATIVE.isdisjoint(words)
 
 
 def _called(statement: Statement) -> str:
@@ -330,7 +341,8 @@ def _reworded(before: str, after: str) -> str:
     last = _in_common(own[first:][::-1], other[first:][::-1])
     gone, new = own[first : len(own) - last], other[first : len(other) - last]
     few = max(len(gone), len(new)) <= _MOST_WORDS
-    return f"{' '.join(gone) or 'nothing'} -> {' '.join(new) or 'nothing'}" if few else ""
+    said, says = (without_stop(" ".join(words)) or "nothing" for words in (gone, new))
+    return f"{said} -> {says}" if few else ""
 
 
 def _in_common(own: Sequence[str], other: Sequence[str]) -> int:

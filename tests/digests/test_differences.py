@@ -33,6 +33,26 @@ def test_each_change_is_found_with_its_kind_and_the_important_ones_come_first() 
     ]
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "summary"),
+    [
+        ("They must be taken by 31 March.", "They must be taken by 28 February.", "Leave: 31 March -> 28 February"),
+        ("Staff who are ill call before 7:30 am.", "Staff who are ill call before 7 am.", "Leave: 7:30 am -> 7 am"),
+        ("Full pay continues for 4 weeks.", "Full pay continues for 6 weeks.", "Full pay: 4 weeks -> 6 weeks"),
+        ("Full pay goes on for 4 weeks.", "Full pay goes on for 6 weeks.", "Leave: 4 weeks -> 6 weeks"),
+        ("Annual costs are 4,000 EUR.", "Annual costs are 6,000 EUR.", "Annual costs: 4,000 EUR -> 6,000 EUR"),
+        ("Tenants pay EUR 40.", "Tenants pay EUR 50.", "Tenants: EUR 40 -> EUR 50"),
+        ("It ends before 9 a.m.", "It ends before 8 a.m.", "Leave: 9 am -> 8 am"),
+        ("The shop closes at noon.", "The shop closes at midnight.", "reworded: noon -> midnight"),
+    ],
+)
+def test_a_change_is_named_by_what_it_is_about_and_its_values_without_a_full_stop(
+    before: str, after: str, summary: str
+) -> None:
+    head = "# Rules\n\n## Leave\n\nAll of it is said here.\n\n"
+    assert [said for _, said in changes(f"{head}{before}\n", f"{head}{after}\n")] == [summary]
+
+
 def test_both_sides_are_quoted_word_for_word_with_their_places() -> None:
     before, after = document(OLD, "a.md"), document(newer(), "b.md")
     for change in compare(before, after).changes:
