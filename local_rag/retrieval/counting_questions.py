@@ -107,12 +107,30 @@ _LIST_PLACES = (
     rf"{_LIST}\s+{_ALL}\s+(?P<subject>\S+(?:\s+\S+){{0,3}}?)\s+(?:in|from|of|across|throughout|within)\s+"
     rf"(?:{_DOCUMENTS}|(?:each|every)\s+{_EACH_DOCUMENT.replace('sort', 'one')}){_HERE}",
 )
+# The plainest wordings in German and French; with "nicht" or "und" they would mean something else.
+_SUBJECT = (
+    r"\s+(?:(?:das\s+wort|den\s+(?:namen|begriff)|die|der|das|den|dem|le\s+(?:mot|nom)|les?|la)\s+)?"
+    r"(?P<subject>(?!.{0,500}\b(?:nicht|und|oder|sowie|pas|et|ou)\b).+)"
+)
+_NOUNS = r"\s+(?:dokumente|dateien|unterlagen|texte|documents|fichiers|textes)"
+_MENTION = (
+    rf"{_NOUNS}\s+(?P<words>erw\u00e4hnen|nennen|enthalten|beinhalten|zitieren|mentionnent|contiennent|citent|nomment)"
+    rf"{_SUBJECT}"
+)
+_WHICH_ELSEWHERE = (
+    rf"(?:welche|quels){_MENTION}",
+    rf"in\s+welchen{_NOUNS}n?\s+(?:wird|werden|steht|stehen|kommt){_SUBJECT}\s+(?P<words>erw\u00e4hnt|genannt|zitiert|vor)",
+    rf"in\s+welchen{_NOUNS}n?\s+(?P<words>steht|stehen){_SUBJECT}",
+)
+_COUNT_ELSEWHERE = (rf"(?:wie\s+viele|combien\s+de){_MENTION}",)
 _RULES: tuple[tuple[FindKind, bool, tuple[str, ...]], ...] = (
     ("count", True, _COUNT_DOCUMENTS),
     ("documents", True, _WHICH_DOCUMENTS),
     ("list", True, _LIST_DOCUMENTS),
     ("count", False, _COUNT_PLACES),
     ("list", False, _LIST_PLACES),
+    ("documents", True, _WHICH_ELSEWHERE),
+    ("count", True, _COUNT_ELSEWHERE),
 )
 
 # A quotation ends: a sign that only begins one must not be looked for to the end of a text, once for each such sign.

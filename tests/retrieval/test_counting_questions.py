@@ -43,6 +43,36 @@ def test_a_question_about_all_documents_is_recognised(
         assert [one.exact for one in asked.phrases] == ['"' in one for one in subject.split(" | ")]
 
 
+@pytest.mark.parametrize(
+    ("question", "kind"),
+    [
+        ("welche Dokumente erw\u00e4hnen Tomas Reyl", "documents"),
+        ("Welche Dateien enthalten den Namen Tomas Reyl?", "documents"),
+        ("In welchen Dokumenten wird Tomas Reyl erw\u00e4hnt?", "documents"),
+        ("In welchen Dokumenten steht Tomas Reyl?", "documents"),
+        ("Wie viele Dokumente nennen Tomas Reyl?", "count"),
+        ("Quels documents mentionnent Tomas Reyl ?", "documents"),
+        ("Combien de documents citent Tomas Reyl ?", "count"),
+    ],
+)
+def test_documents_that_mention_a_name_are_found_by_it_in_german_and_french(question: str, kind: str) -> None:
+    for asked in (find_question(question), any_question(question)):
+        assert asked is not None
+        assert (asked.kind, asked.rule, asked.phrases) == (kind, "words", (Phrase("Tomas Reyl"),))
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Welche Dokumente erw\u00e4hnen Tomas Reyl nicht?",
+        "Welche Dokumente nennen Reyl und Voss?",
+        "Welche Hunde nennen wir?",
+    ],
+)
+def test_other_german_wordings_are_not_guessed(question: str) -> None:
+    assert find_question(question) is None
+
+
 def facts() -> list[str]:
     """Return the questions of corpus/, which all ask for a fact or for one document."""
     files = ("questions.jsonl", "look-alikes/questions.jsonl", "whole-documents/questions.jsonl")
