@@ -278,15 +278,28 @@ def folder_bytes(path: Path) -> int:
     return total
 
 
-def is_locked(path: Path) -> bool:
+def is_locked(path: Path, locks: Path = Path("/proc/locks")) -> bool:
     """Return whether a process holds a lock on a file, without trying to take it; works only on Linux."""
     with contextlib.suppress(OSError, ValueError):
-        inode = path.stat().st_ino
-        for line in Path("/proc/locks").read_text().splitlines():
-            fields = line.split()
-            if "WRITE" in fields and int(fields[fields.index("WRITE") + 2].rpartition(":")[2]) == inode:
-                return True
+        held = [line.split() for line in locks.read_text().splitlines()]
+        file = f"{_kernel_device(path)}:{path.stat().st_ino}"
+        return any("WRITE" in fields and fields[fields.index("WRITE") + 2] == file for fields in held)
     return False
+
+
+def _kernel_device(path: Path) -> str:
+    """Return the device of a file as /proc/locks writes it; on btrfs and overlayfs `stat` may say another one."""
+    descriptor = os.open(path, getattr(os, "O_PATH", os.O_RDONLY))
+    try:
+        device, facts = os.fstat(descriptor).st_dev, Path(f"/proc/self/fdinfo/{descriptor}").read_text()
+    finally:
+        os.close(descriptor)
+    mount = facts.partition("mnt_id:")[2].split()[0]
+    for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+        number, _, numbers, *_ = line.split()
+        if number == mount:
+            device = os.makedev(*map(int, numbers.split(":")))
+    return f"{os.major(device):02x}:{os.minor(device):02x}"
 
 
 def constraints() -> Path | None:

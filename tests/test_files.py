@@ -20,6 +20,7 @@ from local_rag.files import (
     file_sha256,
     flush,
     folder_bytes,
+    is_locked,
     open_regular,
     read_stamped,
     stamp_of,
@@ -215,3 +216,15 @@ def test_what_is_no_regular_file_is_never_replaced(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         write_whole(tmp_path / "pipe", "x")
     assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lists locks")
+def test_a_lock_on_a_file_of_another_disk_with_the_same_number_is_not_its_own(tmp_path: Path) -> None:
+    path, locks = tmp_path / "lock", tmp_path / "locks"
+    with path.open("w") as file:
+        assert not is_locked(path)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert is_locked(path)
+    line = f"1: FLOCK ADVISORY WRITE 7 ff:ff:{path.stat().st_ino} 0 EOF\n"
+    locks.write_text(line)
+    assert not is_locked(path, locks)
