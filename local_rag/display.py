@@ -332,8 +332,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration as it is told to a person: about 40 seconds, about 5 minutes."""
-    return f"about {seconds:.0f} seconds" if seconds < _LONG_SECONDS else f"about {seconds / 60:.0f} minutes"
+    """Return a duration as it is told to a person: about 1 second, about 40 seconds, about 5 minutes."""
+    minutes = seconds >= _LONG_SECONDS
+    return f"about {counted(round(seconds / 60), 'minute') if minutes else counted(max(1, round(seconds)), 'second')}"
 
 
 def found_as_lines(found: Found) -> Iterator[str]:
@@ -366,12 +367,9 @@ def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, .
 
 def describe_contexts(counts: Mapping[str, int]) -> list[str]:
     """Describe how many contexts there are of each kind."""
-    kinds = {
-        "by_terms": "of what distinguishes the document",
-        "by_model": "sentences by the model",
-        "dropped": "sentences dropped",
-    }
-    return [f"{counts[kind]} {text}" for kind, text in kinds.items() if counts.get(kind)]
+    terms, sentences = counts.get("by_terms"), {"by_model": "by the model", "dropped": "dropped"}
+    found = [f"{terms:,} of what distinguishes the document"] if terms else []
+    return found + [f"{counted(counts[kind], 'sentence')} {how}" for kind, how in sentences.items() if counts.get(kind)]
 
 
 def gain_as_text(gain: Mapping[str, Any]) -> str:

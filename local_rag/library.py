@@ -38,7 +38,7 @@ from local_rag.index.protocol import Indexes
 from local_rag.indexing.added_texts import text_file, write_text
 from local_rag.indexing.changes import FileState, file_state
 from local_rag.indexing.fingerprint import require_compatible
-from local_rag.indexing.indexer import Indexer, IndexReport
+from local_rag.indexing.indexer import Indexer, IndexReport, OnLive
 from local_rag.indexing.roots import require_documents, roots_to_index
 from local_rag.indexing.sentence_writer import OpenVocabulary, plan_of
 from local_rag.indexing.workers import LocalWorkers, OpenEngine, Workers
@@ -188,13 +188,15 @@ class Library(View):
         contexts: bool = False,
         renew_contexts: bool = False,
         progress: OnProgress = ignore,
+        on_live: OnLive = lambda *_: None,
     ) -> IndexReport:
         """Bring the library up to date with these files and folders, or with all that were indexed before.
 
         With `contexts`, then write all sentences about chunks that are missing, which may take hours. With
-        `renew_contexts`, also recompute what distinguishes each document from the others.
+        `renew_contexts`, also recompute what distinguishes each document from the others. `on_live` receives the report
+        when questions can be asked and sentences are still to be written, with their number and the limit in seconds.
         """
-        return self._index(paths, (), progress, contexts=contexts, renew_contexts=renew_contexts)
+        return self._index(paths, (), progress, contexts=contexts, renew_contexts=renew_contexts, on_live=on_live)
 
     def write_contexts(self, *, stop: Callable[[], bool] = never, progress: OnProgress = ignore) -> IndexReport:
         """Write the sentences about chunks that are missing; `stop` is asked at each token and ends it."""
@@ -231,7 +233,7 @@ class Library(View):
         return report
 
     def _index(
-        self, paths: Iterable[Path | str], again: Iterable[Path], progress: OnProgress, **how: bool
+        self, paths: Iterable[Path | str], again: Iterable[Path], progress: OnProgress, **how: Any
     ) -> IndexReport:
         """Bring the library up to date; paths to index `again` may have been removed."""
         paths = list(paths)

@@ -14,6 +14,7 @@ from local_rag.display import (
     csv_text,
     describe_contexts,
     display_path,
+    duration,
     one_line,
     passage_as_lines,
     printable,
@@ -151,6 +152,14 @@ def test_only_the_kinds_of_contexts_that_there_are_are_counted() -> None:
         "5 sentences by the model",
         "2 sentences dropped",
     ]
+    assert describe_contexts({"by_model": 1, "dropped": 1}) == ["1 sentence by the model", "1 sentence dropped"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.2, "1 second"), (1, "1 second"), (40, "40 seconds"), (110, "2 minutes")]
+)
+def test_a_duration_is_told_in_words(seconds: float, said: str) -> None:
+    assert duration(seconds) == f"about {said}"
 
 
 def test_no_cell_is_a_formula_whatever_separates_cells() -> None:

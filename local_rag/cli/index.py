@@ -1,5 +1,6 @@
 """`local-rag index`."""
 
+import math
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
@@ -11,19 +12,20 @@ import click
 
 from local_rag.cli.options import PATH, Command, has_own_process, library_options, model_option, open_library
 from local_rag.cli.progress import IndexProgress
-from local_rag.display import counted, describe_contexts, display_path, one_line, printable, printable_json
+from local_rag.display import counted, describe_contexts, display_path, duration, one_line, printable, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.indexing.indexer import IndexReport
 from local_rag.indexing.watch import Watch, batches
 from local_rag.library import Library
 from local_rag.machine import give_way
 from local_rag.reading.mailbox import thunderbird_profiles, zotero_folders
-from local_rag.records import Chunker, ContextMode, Skipped
+from local_rag.records import Chunker, ContextMode, Note, Skipped
 from local_rag.settings import Settings
 
 _SHOWN = 20  # lines of a list; all are in the JSON
 _LEAST_TOKENS = 16
 _PATIENCE_SECONDS = 10.0
+_CONTINUE = "run `local-rag index` again to continue."
 
 
 def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | None) -> int | None:
@@ -83,14 +85,33 @@ def command(
         paths += _kept_by("Zotero", zotero_folders(Path.home()))
     if has_own_process(click.get_current_context()):
         give_way()  # searches meanwhile should not become slower
+    live = list[tuple[IndexReport, int]]()  # a report that has been printed, but for later notes and sentences
     with open_library(library, **settings) as opened, IndexProgress() as progress:
+
+        def say(report: IndexReport, sentences: int, seconds: float) -> None:
+            progress.stop()
+            live.append((report, len(report.notes)))
+            if not as_json:
+                click.echo(_as_text(report, opened.settings))
+            limit = "until all are written" if math.isinf(seconds) else f"for {duration(seconds)} at most"
+            said = f"Now the context model writes sentences for {counted(sentences, 'chunk')}, {limit}"
+            click.echo(f"{said}; you can ask already, and stop with Ctrl-C.", err=True)
+
         try:
-            report = opened.index(paths, contexts=contexts, renew_contexts=renew_contexts, progress=progress)
+            how: dict[str, Any] = {"contexts": contexts, "renew_contexts": renew_contexts}
+            report = opened.index(paths, progress=progress, on_live=say, **how)
         except KeyboardInterrupt:
             progress.stop()
-            click.echo("Stopped. Everything finished is kept; run `local-rag index` again to continue.", err=True)
+            if live and as_json:
+                click.echo(printable_json(live[0][0]))
+            more = "`local-rag index --contexts` writes the other sentences." if live else _CONTINUE
+            click.echo(f"Stopped. Everything finished is kept; {more}", err=True)
             raise click.exceptions.Exit(130) from None
-    click.echo(printable_json(report) if as_json else _as_text(report, opened.settings))
+    if as_json or not live:
+        click.echo(printable_json(report) if as_json else _as_text(report, opened.settings))
+    else:
+        for line in (*_context_lines(report, opened.settings), *_note_lines(report.notes[live[0][1] :])):
+            click.echo(printable(line))
     if watches:
         with suppress(KeyboardInterrupt), closing(Watch(opened.folder)) as watch:
             _watch(opened, watch, as_json)
@@ -132,7 +153,31 @@ def _watch(opened: Library, watch: Watch, as_json: bool) -> None:
 def _as_text(report: IndexReport, settings: Settings) -> str:
     names = ("added", "changed", "moved", "removed", "unchanged")
     counts = [f"{getattr(report, name)} {name}" for name in names if getattr(report, name)]
-    lines = [f"Documents: {', '.join(counts) or 'none'}."]
+    lines = [f"Documents: {', '.join(counts) or 'none'}.", *_context_lines(report, settings)]
+    look_at, expected = report.skipped[: report.to_look_at], report.skipped[report.to_look_at :]
+    lines += [
+        f"{one_line(display_path(root))} is not reachable; its documents stay until you run `local-rag remove` on it."
+        for root in report.unreachable
+    ]
+    lines += _listed("Not read", map(_skipped, look_at))
+    if report.waiting_for_ocr:
+        lines.append(
+            f"Pages that wait for OCR: {report.waiting_for_ocr}; install local-rag with the extra `ocr`, then run "
+            "`local-rag index` again."
+        )
+    lines += _listed("Removed", (one_line(display_path(path)) for path in report.removed_paths))
+    lines += _note_lines(report.notes)
+    if report.published or not report.documents:  # otherwise an earlier run has listed them
+        lines += _listed("Nothing to read in", map(_skipped, expected))
+    if not report.published:
+        lines.append("The index is up to date.")
+    lines.append(_verdict(report))
+    return printable("\n".join(lines))
+
+
+def _context_lines(report: IndexReport, settings: Settings) -> list[str]:
+    """Say which contexts were added, and which are missing."""
+    lines = list[str]()
     written = report.contexts.get("by_model", 0) + report.contexts.get("dropped", 0)
     if report.contexts:
         line = f"Contexts: {', '.join(describe_contexts(report.contexts))}."
@@ -146,34 +191,20 @@ def _as_text(report: IndexReport, settings: Settings) -> str:
         lines.append(line)
     if report.unwritten and settings.context_minutes:
         lines.append(
-            f"Sentences still to be written: {report.unwritten}. `local-rag index --contexts` writes them, and so does "
-            "`serve` while nobody asks."
+            f"Sentences still to be written: {report.unwritten:,}. `local-rag index --contexts` writes them, and so "
+            "does `serve` while nobody asks."
         )
     if report.model_to_pull:
         lines.append(
             f"No sentences were written because the model {report.model_to_pull} is not pulled; run "
             f"`local-rag models pull {report.model_to_pull}`, or index with `--context headings`."
         )
-    look_at, expected = report.skipped[: report.to_look_at], report.skipped[report.to_look_at :]
-    lines += [
-        f"{one_line(display_path(root))} is not reachable; its documents stay until you run `local-rag remove` on it."
-        for root in report.unreachable
-    ]
-    lines += _listed("Not read", map(_skipped, look_at))
-    if report.waiting_for_ocr:
-        lines.append(
-            f"Pages that wait for OCR: {report.waiting_for_ocr}; install local-rag with the extra `ocr`, then run "
-            "`local-rag index` again."
-        )
-    noted = (f"{one_line(display_path(note.path))}: {one_line(note.note)}" for note in report.notes)
-    lines += _listed("Removed", (one_line(display_path(path)) for path in report.removed_paths))
-    lines += _listed("Read, with a remark", noted)
-    if report.published or not report.documents:  # otherwise an earlier run has listed them
-        lines += _listed("Nothing to read in", map(_skipped, expected))
-    if not report.published:
-        lines.append("The index is up to date.")
-    lines.append(_verdict(report))
-    return printable("\n".join(lines))
+    return lines
+
+
+def _note_lines(notes: Iterable[Note]) -> list[str]:
+    shown = (f"{one_line(display_path(one.path))}: {one_line(one.note)}" for one in notes)
+    return _listed("Read, with a remark", shown)
 
 
 def _listed(title: str, lines: Iterable[str]) -> list[str]:

@@ -13,7 +13,7 @@ import click
 from local_rag.asking import AskOptions
 from local_rag.cli.options import open_library
 from local_rag.cli.progress import IndexProgress
-from local_rag.display import display_path, one_line, printable_json
+from local_rag.display import counted, display_path, one_line, printable_json
 from local_rag.errors import LocalRagError, QuestionError
 from local_rag.records import Answer, Progress
 from local_rag.serialization import from_plain
@@ -122,4 +122,4 @@ def _report(questions: Sequence[str], outcomes: Mapping[str, str], output: Path,
         click.echo(printable_json({"questions": len(questions), **kinds, "output": str(output)}))
         return
     said = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    click.echo(f"{len(questions)} questions: {said}. The answers are in {one_line(display_path(output))}.")
+    click.echo(f"{counted(len(questions), 'question')}: {said}. The answers are in {one_line(display_path(output))}.")

@@ -10,7 +10,7 @@ _LINE_SECONDS = 30.0
 
 
 class IndexProgress:
-    """Show the progress of each stage; call it with every `Progress`, and `stop` it before results are printed.
+    """Show the progress of each stage; call it with every `Progress`, and `stop` it before anything is printed.
 
     A bar rewrites the line that the terminal's cursor is in, whatever is written there.
     """
@@ -41,9 +41,12 @@ class IndexProgress:
         self.stop()
 
     def stop(self) -> None:
-        """Stop updating the bar; the next step would show it again."""
+        """Leave the bars as they are; the next step begins a new one."""
         if self._bar.live.is_started:
             self._bar.stop()
+        for task in self._bar.task_ids:
+            self._bar.remove_task(task)
+        self._stage = ""
 
     def __call__(self, progress: Progress) -> None:
         """Show one step."""

@@ -110,6 +110,11 @@ class IndexReport:
     seconds: float = 0.0
 
 
+# Receives what a run has done once all of it can be searched, how many sentences it goes on to write, and for how many
+# seconds at most.
+OnLive = Callable[[IndexReport, int, float], None]
+
+
 class Indexer:
     """Run the stages of one `index` over an open store; the caller holds the library's lock."""
 
@@ -142,11 +147,18 @@ class Indexer:
         self._ocr_engine = ocr_engine
         self.report = IndexReport()
 
-    def run(self, roots: Sequence[Path], *, contexts: bool = False, renew_contexts: bool = False) -> IndexReport:
+    def run(
+        self,
+        roots: Sequence[Path],
+        *,
+        contexts: bool = False,
+        renew_contexts: bool = False,
+        on_live: OnLive = lambda *_: None,
+    ) -> IndexReport:
         """Run all stages over these files and folders, and with `contexts` write all sentences.
 
         Without it, only the first run of a library writes some, for as long as it has taken until then and for
-        `context_minutes` at most.
+        `context_minutes` at most. `on_live` is called before the first of them.
         """
         started = time.monotonic()
         is_first = not ever_published(self._store)
@@ -156,8 +168,11 @@ class Indexer:
         self._read_folders(roots, is_first=is_first)
         self.make_live()
         self._publish_after = math.inf
-        taken = time.monotonic() - started if is_first else 0.0
-        self.write_contexts(math.inf if contexts else min(taken, 60 * self._settings.context_minutes))
+        self.report.seconds = taken = time.monotonic() - started
+        seconds = math.inf if contexts else min(taken if is_first else 0.0, 60 * self._settings.context_minutes)
+        if self._writer and seconds and (missing := self._writer.missing()):
+            on_live(self.report, missing, seconds)
+        self.write_contexts(seconds)
         self.report.seconds = time.monotonic() - started
         return self.report
 

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import shlex
 import signal
 import sqlite3
@@ -21,7 +22,7 @@ from local_rag.cli.main import COMMANDS, cli
 from local_rag.cli.options import DefaultGroup
 from local_rag.library import Parts
 from tests.conftest import Run
-from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating
+from tests.fakes import EMBEDS_QUICKLY, QUICK, FakeGenerator, generating
 
 ROOT = Path(__file__).parents[2]
 
@@ -283,14 +284,33 @@ def test_ask_anyway_gives_a_doubtful_answer(indexed: Path, run: Run) -> None:
     assert "--anyway" not in answered.stderr
 
 
+def test_index_reports_before_it_writes_sentences_which_need_not_be_waited_for(documents: Path, run: Run) -> None:
+    (documents / "damaged.docx").write_text("no archive")
+    shown = run("index", "documents", "--profile", "tiny", "--contexts", parts=QUICK)
+    assert shown.exit_code == 0
+    ready = "Everything else is fine: 3 documents, 3 chunks"
+    places = [shown.output.index(part) for part in ("Not read (1)", ready, "Now the context", "Writing contexts: ")]
+    assert places == sorted(places)
+    assert "writes sentences for 3 chunks, until all are written; you can ask already" in shown.stderr
+    assert shown.output.count(ready) == shown.output.count("Not read") == 1
+    assert re.search(r"^Contexts: \d sentences? by the model.* written in", shown.stdout, re.MULTILINE)
+    again = run("index", "--contexts", parts=QUICK)
+    assert "Now the context" not in again.output, "nothing is left to write"
+    (documents / "new.txt").write_text("The boat carries mail.")
+    assert "Now the context" not in run("index", parts=QUICK).output, "only the first run writes without being told to"
+    assert len(json.loads(run("index", "--contexts", "--json", parts=QUICK).stdout)["skipped"]) == 1
+
+
 @pytest.mark.parametrize("models", ["quick", "real"])
 @pytest.mark.slow
 def test_interrupted_index_keeps_contexts_and_says_how_to_go_on(documents: Path, models: str) -> None:
     for number in range(10):
         (documents / f"{number}.md").write_text(f"# Page {number}\n\n" + f"Text of page {number}. " * 40)
+    (documents / "damaged.docx").write_text("no archive")
     reading, writing = os.pipe()
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.whole.crash.command", "index", "documents", "--profile=tiny", "--contexts"],
+        stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=documents.parent,
@@ -309,9 +329,11 @@ def test_interrupted_index_keeps_contexts_and_says_how_to_go_on(documents: Path,
         stored = list(itertools.islice((line for line in journal if line.startswith("contexts ")), 3))
         assert len(stored) == 3, "it ended before that"
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=300)
+        said, errors = process.communicate(timeout=300)
     assert process.returncode == 130
-    assert "run `local-rag index` again" in errors
+    assert "Not read (1):\n  documents/damaged.docx" in said
+    assert "1 file that is not read. Everything else is fine: 13 documents" in said
+    assert "`local-rag index --contexts` writes the other sentences" in errors
     assert "Traceback" not in errors
     assert written(documents.parent / ".local-rag" / "library.sqlite3") >= 3
 
