@@ -348,21 +348,33 @@ def found_as_lines(found: Found) -> Iterator[str]:
 
 def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, ...]:
     """Return a passage as lines of text: location, headings, origin, a snippet and, with `explain`, its ranks."""
-    snippet = " ".join(passage.text.split())
-    if len(snippet) > _SNIPPET_CHARACTERS:
-        snippet = snippet[:_SNIPPET_CHARACTERS].rsplit(" ", 1)[0] + " ..."
     headings = heading_path(passage.title, passage.headings)
     marks = ["the whole document"] * (passage.kind == "document") + ["weak"] * bool(passage.weak)
     marks += [f"older version; the newest is {display_path(passage.newest)}"] * bool(passage.newest)
     lines = [display_path(passage.location), f"{headings} ({', '.join(marks)})" if marks else headings]
     origin, tags = provenance_as_text(passage.provenance), ", ".join(passage.provenance.tags)
     lines += [line for line in (origin, tags and f"tags: {tags}") if line]
-    lines.append(snippet)
+    lines.append(_snippet(passage))
     if explain:
         lines.append(", ".join(f"{hit.list_name} #{hit.rank} ({hit.score:.4g})" for hit in passage.hits))
         said = {"what distinguishes the document": passage.terms, "sentence by the model": passage.sentence}
         lines += [f"{what}: {text}" for what, text in said.items() if text]
     return tuple(map(one_line, lines))
+
+
+def _snippet(passage: Passage) -> str:
+    """Return the part of a passage around the sentence that fits best, or else its beginning, on one line."""
+    text = " ".join(passage.text.split())
+    begin, end = (len(" ".join(passage.text[:at].split())) for at in passage.best)
+    first = 0
+    if end > _SNIPPET_CHARACTERS:
+        beside = max(0, _SNIPPET_CHARACTERS - (end - begin)) // 2
+        first = min(begin - beside, max(begin, len(text) - _SNIPPET_CHARACTERS))
+        first = text.find(" ", first, begin) + 1 or first
+    shown = text[first : first + _SNIPPET_CHARACTERS].lstrip()
+    if first + _SNIPPET_CHARACTERS < len(text):
+        shown = shown.rsplit(" ", 1)[0] + " ..."
+    return f"... {shown}" if first else shown
 
 
 def describe_contexts(counts: Mapping[str, int]) -> list[str]:

@@ -134,6 +134,19 @@ def test_a_passage_for_people_is_a_line_each_for_place_headings_beginning_and_re
     )
 
 
+@pytest.mark.parametrize("sentence", ["The fridge stands in room 7.", "Twice. " * 60, "冷蔵庫" * 9])
+@pytest.mark.parametrize("before", ["First of all. ", "word " * 100, "漢" * 900])
+@pytest.mark.parametrize("after", ["", " word" * 100])
+def test_the_sentence_that_fits_best_is_shown_wherever_it_is(before: str, sentence: str, after: str) -> None:
+    text = f"Boats: {before}\n\n{sentence}{after} End."
+    start = text.index(sentence)
+    shown = passage_as_lines(replace(PASSAGE, text=text, best=(start, start + len(sentence.rstrip()))))[2]
+    assert sentence.strip()[:200] in shown
+    assert len(shown) <= 330
+    assert shown.startswith("Boats" if "Boats" in shown else "... ")
+    assert shown.endswith("End." if "End" in shown else " ...")
+
+
 def test_code_says_the_context_if_no_model_wrote_one() -> None:
     by_code, without = replace(PASSAGE, sentence=""), replace(PASSAGE, sentence="", terms="")
     assert (by_code.context, by_code.context_by) == ("Boats, 2024", "terms")
