@@ -2,6 +2,7 @@
 
 import functools
 import os
+import shlex
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -53,6 +54,14 @@ class Command(click.Command):
     """A command that reaches only this machine."""
 
     network: ClassVar[Network] = Network.NONE
+    allow_extra_args = True  # refused by `parse_args`
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments; refuse a name or a text with spaces that was given without quotation marks."""
+        super().parse_args(ctx, args)
+        if not ctx.resilient_parsing:
+            _refuse_words(ctx)
+        return ctx.args
 
     def invoke(self, ctx: click.Context) -> Any:
         """Block the network before the command runs."""
@@ -68,6 +77,27 @@ class Command(click.Command):
         if self.network is Network.NONE and isinstance(folder, Path):
             return allowed_network(folder)
         return self.network
+
+
+_NAME_WORDS = 20  # at most, so that thousands of arguments are looked at quickly
+
+
+def _refuse_words(ctx: click.Context) -> None:
+    """Refuse more arguments than the command takes, and words that are the name of a file only together."""
+    arguments = [one for one in ctx.command.params if isinstance(one, click.Argument)]
+    given = [ctx.params[one.name] for one in arguments if one.name and ctx.params[one.name] is not None]
+    words = [str(word) for value in given for word in (value if isinstance(value, tuple) else (value,))] + ctx.args
+    exists = os.path.exists  # unlike Path.exists it takes names of any length
+    if any(isinstance(one.type, click.Path) for one in arguments) and not all(map(exists, words)):
+        runs = (words[at : at + size] for at in range(len(words)) for size in range(2, _NAME_WORDS + 1))
+        for run in runs:
+            if exists(name := " ".join(run)) and not all(map(exists, run)):
+                ctx.fail(f"Put the name in quotation marks: {shlex.quote(name)}")
+    if ctx.args and arguments and arguments[-1].type is click.STRING and given:
+        text = shlex.quote(" ".join([given[-1], *ctx.args]))
+        ctx.fail(f"Put the {arguments[-1].name} in quotation marks: {text}")
+    if ctx.args:
+        ctx.fail(f"Got more arguments than expected: {' '.join(ctx.args)}")
 
 
 def open_answer_relay(ctx: click.Context) -> None:

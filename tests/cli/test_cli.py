@@ -93,6 +93,34 @@ def test_wrong_usage_exits_2(arguments: list[str], run: Run) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "quoted"),
+    [
+        ("ask What is the notice period", "question in quotation marks: 'What is the notice period'"),
+        ("search notice period --top 3", "question in quotation marks: 'notice period'"),
+        ("find crane reports", "question in quotation marks: 'crane reports'"),
+        ("mark right What is it", "question in quotation marks: 'What is it'"),
+        ("query SELECT 1", "statement in quotation marks: 'SELECT 1'"),
+        ("index Kestrel Lane files", "name in quotation marks: 'Kestrel Lane files'"),
+        ("index here Kestrel Lane files --json", "name in quotation marks: 'Kestrel Lane files'"),
+        ("remove Kestrel Lane files", "name in quotation marks: 'Kestrel Lane files'"),
+        ("diff here Kestrel Lane files", "name in quotation marks: 'Kestrel Lane files'"),
+        ("index here there away", ""),
+        ("status now", "Got more arguments than expected: now"),
+        ("index here here", ""),
+    ],
+)
+def test_words_that_lack_quotation_marks_are_shown_with_them(
+    arguments: str, quoted: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("Kestrel Lane files", "here", "here here"):
+        Path(name).mkdir()
+    result = run(*arguments.split())
+    assert quoted in result.stderr
+    assert (result.exit_code == 2) == bool(quoted)
+
+
+@pytest.mark.parametrize(
     ("command", "message"),
     [("idnex", "'idnex'; did you mean 'index'?"), ("dance", "'dance'; see `local-rag --help`.")],
 )
