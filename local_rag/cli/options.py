@@ -19,7 +19,7 @@ import click
 from local_rag import asking
 from local_rag.asking import AskOptions, Filters, first_day
 from local_rag.display import display_path, one_line
-from local_rag.errors import LocalRagError, QuestionError
+from local_rag.errors import LocalRagError, QuestionError, nearest
 from local_rag.files import DEFAULT_FOLDER, SETTINGS_FILE
 from local_rag.offline import Cluster, Network, close
 
@@ -377,11 +377,19 @@ def no_matching_document(library: Path, filters: Filters) -> str:
         with Library(library) as opened:
             if filters.within and not opened.documents(filters=Filters(within=filters.within), most=1):
                 contents = opened.contents()
-                folders = ", ".join(_folders(contents.documents, contents.roots))
-                return one_line(f"No document lies in {' or '.join(filters.within)}; the folders are: {folders}.")
+                hint = _mistyped(filters.within, contents.documents)
+                hint = hint or f"the folders are: {', '.join(_folders(contents.documents, contents.roots))}."
+                return one_line(f"No document lies in {' or '.join(filters.within)}; {hint}")
     except LocalRagError:
         pass  # the library is only served from here
     return "No matching document passes the filters; remove one of --in, --type, --since, --before and --tag."
+
+
+def _mistyped(within: Iterable[str], paths: Iterable[str]) -> str:
+    """Return a clause that asks whether a folder or file with nearly the name of a place is meant."""
+    names = {name for path in paths for name in path.split("/") if name}
+    asked = (name for place in within for name in place.split("/") if name not in names)
+    return next(filter(None, (nearest(name, names) for name in asked)), "")
 
 
 def _folders(paths: Iterable[str], roots: Sequence[Path]) -> list[str]:

@@ -68,6 +68,15 @@ def test_nothing_that_passes_is_said(indexed: Path, run: Run) -> None:
     assert result.stderr.startswith("No document lies in nowhere/**; the folders are: ")
 
 
+@pytest.mark.parametrize(
+    ("place", "meant"),
+    [("norwy", "norway"), ("norwya/*.md", "norway"), ("boats.txt", "boat.txt"), ("*/leave.mdd", "leave.md")],
+)
+def test_a_mistyped_place_names_the_nearest_one(place: str, meant: str, indexed: Path, run: Run) -> None:
+    said = run("search", "boat", "--in", place).stderr
+    assert said == f"No document lies in {place}; did you mean '{meant}'?\n"
+
+
 @pytest.mark.parametrize("day", ["yesterday", "2024-13-01", "24", "2024-5-1", ""])
 def test_what_is_no_date_is_wrong_usage(day: str, run: Run) -> None:
     result = run("search", "boat", "--since", day)
