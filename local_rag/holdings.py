@@ -36,7 +36,7 @@ from local_rag.digests.named_documents import NamedDocuments, ReadFromDisk, read
 from local_rag.display import Name, names_below
 from local_rag.errors import LibraryError
 from local_rag.feedback.marks import GateBase
-from local_rag.files import Disk
+from local_rag.files import Disk, index_command
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Index, Indexes
 from local_rag.records import Answer, Passage
@@ -206,6 +206,12 @@ class Holdings:
         passages = self._live_index().passages()
         assert passages is not None, "without a store, the search engine holds the passages"
         return Contents({one.path: one.id for one in passages.facts()}, tuple(passages.roots()))
+
+    def require_documents(self) -> None:
+        """Raise LibraryError if no document can be searched; the models would be loaded for nothing."""
+        if not live_index(self._shared.indexes, self.settings, self.folder).manifest["documents"]:
+            index = index_command(self.folder, "PATH")
+            raise LibraryError(f"The library {self.folder} holds no documents; index some with `{index}`.")
 
     def overview(self) -> Overview:
         """Return what the library holds at a glance."""

@@ -102,6 +102,7 @@ def command(
                 progress.stop()
                 show(found)
 
+            opened.require_documents()
             answer = opened.ask(question, options, on_passages=show_found, on_text=write, progress=progress)
             changed = opened.changed(answer)
             progress.stop()

@@ -52,6 +52,7 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
     Lines that begin with a slash are commands; /help lists them. The library stores conversations.
     """
     with open_library(library, **settings) as opened, contextlib.closing(opened.chat()) as conversation:
+        opened.require_documents()
         opened.manifest()  # reports a library that cannot be searched before the first question
         conversation.options = options
         if not opened.settings.retention.conversations and opened.kept_of_questions().conversations:

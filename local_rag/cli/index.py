@@ -233,7 +233,10 @@ def _verdict(report: IndexReport) -> str:
     problems = ", ".join(filter(None, concerns))
     held = f"{counted(report.documents, 'document')}, {counted(report.chunks, 'chunk')}, {report.seconds:.0f} s"
     verdict = f"Please look at: {problems}. Everything else is fine" if problems else "Everything is fine"
-    return f'{verdict}: {held}. Next: local-rag ask "your question"' if report.documents else f"{verdict}: {held}."
+    if not report.documents:
+        found = f"Please look at: {problems}" if problems else "Nothing was found to read"
+        return f"{found}; the library holds no documents, {report.seconds:.0f} s."
+    return f'{verdict}: {held}. Next: local-rag ask "your question"'
 
 
 def _concern(count: int, one: str, several: str) -> str:

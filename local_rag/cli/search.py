@@ -80,6 +80,7 @@ def search(
             click.echo("Answered by the running server of this library.", err=True)
     else:
         with open_library(library, **settings) as opened:
+            opened.require_documents()
             most = top or opened.settings.all_candidates
             how = dict[str, Any](rerank=options.rerank, filters=options.filters, every=every, min_score=min_score)
             found = opened.trace(question, top=most, **how)
@@ -145,6 +146,7 @@ def find(
             if permissions_of_regular(table) is not None and table.stat().st_size:
                 raise LocalRagError(f"{table} already exists; name another file.")
     with open_library(library, **settings) as opened, stopping() as stopped, IndexProgress() as progress:
+        opened.require_documents()
         found = opened.find(question, filters=filters, progress=progress, stop=stopped.is_set)
     if table is not None:
         with writable(table):

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
@@ -153,6 +154,25 @@ def test_expected_failures_are_one_sentence(
     assert "Traceback" not in result.output
     assert len(result.stderr.strip().splitlines()) == 1
     assert not result.stdout
+
+
+@pytest.mark.parametrize("command", ["ask", "search", "find", "chat", "ask --questions asked.txt --output answers.csv"])
+def test_a_library_without_documents_is_not_searched(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "asked.txt").write_text("Who leaves?\n")
+    indexed = run("index", "empty", "--profile", "tiny")
+    assert indexed.stdout.splitlines()[-1].startswith("Nothing was found to read; ")
+
+    def load(_model: object) -> Any:
+        raise AssertionError("a model was loaded for nothing")
+
+    parts = replace(EMBEDS_QUICKLY, load_embedder=load, load_reader=load)
+    result = run(*command.split(), *([] if " " in command or command == "chat" else ["Who leaves?"]), parts=parts)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "holds no documents; index some with `local-rag index PATH`." in result.stderr
 
 
 def test_index_reports(documents: Path, run: Run) -> None:

@@ -14,10 +14,21 @@ def lines(report: IndexReport) -> list[str]:
 
 def test_everything_is_fine_although_some_files_are_no_documents() -> None:
     report = IndexReport(skipped=[Skipped(Path("/a/song.mp3"), "audio or video, not a document")], published=True)
+    report.documents, report.chunks = 1, 2
     report.notes = [Note(Path("/a/b.docx"), "1 chart is left out")]
     said = lines(report)
-    assert said[-1] == "Everything is fine: no documents, no chunks, 0 s."
+    assert said[-1] == 'Everything is fine: 1 document, 2 chunks, 0 s. Next: local-rag ask "your question"'
     assert said.index("Read, with a remark (1):") < said.index("Nothing to read in (1):")
+
+
+def test_not_everything_is_fine_where_nothing_was_found_to_read() -> None:
+    song, locked = (
+        Skipped(Path("/a/song.mp3"), "audio or video, not a document"),
+        Skipped(Path("/a/b.pdf"), "encrypted"),
+    )
+    assert lines(IndexReport(skipped=[song]))[-1] == "Nothing was found to read; the library holds no documents, 0 s."
+    said = lines(IndexReport(skipped=[locked], to_look_at=1))[-1]
+    assert said == "Please look at: 1 file that is not read; the library holds no documents, 0 s."
 
 
 def test_what_must_be_looked_at_comes_first_and_is_counted_at_the_end() -> None:
@@ -52,5 +63,5 @@ def test_a_run_without_changes_lists_only_what_a_person_must_look_at() -> None:
 
 def test_a_scan_is_counted_once() -> None:
     report = IndexReport(skipped=[Skipped(Path("/a/scan.pdf"), "no text layer", waiting=2)], to_look_at=1)
-    report.waiting_for_ocr = 2
+    report.waiting_for_ocr, report.documents = 2, 1
     assert lines(report)[-1].startswith("Please look at: 2 pages that wait for OCR. Everything else")
