@@ -17,6 +17,7 @@ from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.indexing.sentence_writer import SENTENCE_SECONDS, plan_of
 from local_rag.model_records import PLAIN_FORM, InstalledModel, Role
 from local_rag.models.choice import calibration_of, chosen, find
+from local_rag.reading.formats import is_expected
 from local_rag.records import ContextMode, Note
 from local_rag.settings import Settings
 from local_rag.store.connect import STORE_FILE, remembered_settings
@@ -214,8 +215,10 @@ def _is_known(one: ScannedFile, unread: Mapping[str, UnreadFile]) -> bool:
 
 
 def _unreadable(found: Comparison, unread: Mapping[str, UnreadFile]) -> tuple[Unreadable, ...]:
-    """Return what could not be read by the last `index` and is still there, and what cannot be looked at now."""
-    reasons = {str(item.path): item.reason for item in found.skipped if str(item.path) in found.unseen}
+    """Return what `index` lists as not read: what it could not read and is still there, and what it passes over now."""
+    held = {one.path for one in (*found.changes.changed, *found.changes.resplit)}
+    unread = {path: one for path, one in unread.items() if path in held or not is_expected(one.reason)}
+    reasons = {str(item.path): item.reason for item in found.skipped if item.kept or not is_expected(item.reason)}
     there = {one.path for one in found.changes.to_read if _is_known(one, unread)}
     for path, one in unread.items():
         if path in there or not found.is_looked_at(path):

@@ -82,7 +82,7 @@ def _as_text(status: Status) -> str:
     if len(notes) > _NOTES:
         lines.append(f"  and {len(notes) - _NOTES} more")
     for item in status.unreadable[:_EXAMPLES]:
-        lines.append(f"Not readable: {one_line(display_path(item.path))}: {one_line(item.reason)}.")
+        lines.append(f"Not read: {one_line(display_path(item.path))}: {one_line(item.reason)}.")
     if len(status.unreadable) > _EXAMPLES:
         lines.append(f"  and {len(status.unreadable) - _EXAMPLES} more")
     if not status.stale:

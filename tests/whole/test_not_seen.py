@@ -80,6 +80,20 @@ def test_a_file_that_cannot_be_looked_at_stays_and_one_that_vanishes_meanwhile_g
     assert (report.removed_paths, report.skipped) == ([docs / "x" / "a.md"], [])
 
 
+def test_status_lists_what_index_lists_as_not_read(docs: Path) -> None:
+    (docs / "broken.txt").symlink_to("nowhere")
+    (docs / "again.md").symlink_to("x/a.md")
+    (docs / "damaged.docx").write_text("no archive")
+    (docs / "empty.txt").write_text("")
+    (docs / "song.mp3").write_bytes(b"ID3")
+    index(docs)
+    (docs / "x" / "a.md").write_text("")  # which held something, unlike the others
+    report = index()
+    listed = {(one.path, one.reason) for one in report.skipped[: report.to_look_at]}
+    assert {path.name for path, _ in listed} == {"broken.txt", "again.md", "damaged.docx", "a.md"}
+    assert {(one.path, one.reason) for one in status().unreadable} == listed
+
+
 def test_a_root_that_cannot_be_listed_keeps_everything(docs: Path) -> None:
     index(docs)
     report = index(parts=faulty(docs))
@@ -90,7 +104,7 @@ def test_a_folder_that_another_user_may_not_list_is_told(docs: Path, run: Run) -
     index(docs)
     parts = faulty(docs / "x", error=errno.EACCES)
     shown = run("status", "--library", "lib", parts=parts).stdout
-    assert "Not readable: docs/x: cannot be opened (Permission denied)." in shown
+    assert "Not read: docs/x: cannot be opened (Permission denied)." in shown
     assert "Up to date" not in shown
     listed = json.loads(run("status", "--library", "lib", "--json", parts=parts).stdout)["unreadable"]
     assert listed == [{"path": str(docs / "x"), "reason": "cannot be opened (Permission denied)"}]
