@@ -160,7 +160,9 @@ def _obey(line: str, conversation: Conversation, listed: Listed) -> bool:
         conversation.forget(_named(rest, conversation, listed) if rest else None)
         click.echo("Deleted.", err=True)
     else:
-        click.echo(_HELP, err=name != "/help")
+        is_known = name in {"/help", *(one.split()[0] for one in _HELP.splitlines())}
+        said = "" if is_known else f"There is no command {one_line(name)}; these are the commands:\n"
+        click.echo(f"{said}{_HELP}", err=name != "/help")
     return True
 
 

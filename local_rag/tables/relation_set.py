@@ -17,6 +17,9 @@ from local_rag.text.tokens import folded
 _MOST_ROWS = 1_500_000  # in memory at a time
 _LONGEST_NAME = 60  # characters of a table
 _RESERVED = frozenset({"rowid", "oid", "_rowid_"})
+# The names of tables that a statement reads, and of those that it makes.
+_READ = re.compile(r"\b(?:FROM|JOIN)\s+[\[\"`]?([^\W\d]\w*)", re.IGNORECASE)
+_MADE = re.compile(r"\b(\w+)\s*(?:\([^()]*\)\s*)?AS\s*\(", re.IGNORECASE)
 OpenStore = Callable[[], AbstractContextManager[Store]]
 
 
@@ -82,8 +85,10 @@ class RelationSet:
         try:
             return self.select(statement, most=most)
         except QuestionError as error:
-            if "no such table" in str(error):
-                raise QuestionError(f"{str(error).rstrip('.')}; `local-rag tables` lists the tables.") from None
+            known = {one.table.lower() for one in self.named} | set(map(str.lower, _MADE.findall(statement)))
+            unknown = [name for name in _READ.findall(statement) if name.lower() not in known]
+            if unknown and ("no such table" in str(error) or "syntax error" in str(error)):  # a keyword is no name
+                raise QuestionError(f"There is no table {unknown[0]}; `local-rag tables` lists the tables.") from None
             raise
 
 

@@ -73,6 +73,8 @@ def test_mistakes_are_told_and_the_conversation_goes_on(indexed: Path, generator
     )
     assert result.exit_code == 0, result.output
     assert "There is no conversation 9" in result.stderr
+    assert result.stderr.count("There is no command") == 1, "but /save without a file is one"
+    assert "There is no command /frobnicate; these are the commands:\n/sources" in result.stderr
     assert "/nowhere/at/all.md cannot be written" in result.stderr
     assert "/switch NUMBER" in result.stdout
     assert "At seven. [3]\n\nSources:\n  [3] documents/boat.txt:1\n" in result.stdout

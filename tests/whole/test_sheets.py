@@ -88,11 +88,21 @@ def test_tables_are_listed_and_queried(folder: Path, run: Run) -> None:
         assert "Traceback" not in refused.output
 
 
+@pytest.mark.parametrize("name", ["nothing", "order", "[no such]", "people"])
+def test_a_table_that_there_is_not_is_told_also_if_its_name_is_a_keyword(name: str, folder: Path) -> None:
+    told = f"There is no table {name.strip('[]').split()[0]}; `local-rag tables` lists the tables."
+    for statement in (f"select * from {name}", f"WITH o AS (SELECT * FROM orders) SELECT * FROM o JOIN {name}"):
+        with pytest.raises(QuestionError, match=re.escape(told)):
+            Library().query_tables(statement)
+    with pytest.raises(QuestionError, match="syntax error"):
+        Library().query_tables("WITH o AS (SELECT 1) SELECT nothing nothing FROM o")
+
+
 def test_a_person_sees_only_the_tables_within_the_limits(folder: Path) -> None:
     library = Library()
     part = library.seen_by(Filters(within=("sales/**",)))
     assert [one.table for one in part.tables()] == ["orders"]
-    with pytest.raises(Exception, match="no such table"):
+    with pytest.raises(Exception, match="There is no table pay; `local-rag tables` lists"):
         part.query_tables("SELECT * FROM pay")
     assert [one.table for one in library.tables(filters={"within": ["hr"]})] == ["pay"]
 
