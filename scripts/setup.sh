@@ -48,6 +48,14 @@ case $gpu in
 esac
 [ -z "$wheel" ] || [ "$gpu" = none ] || { echo "The wheel is for the processor; leave out --wheel or --gpu $gpu." >&2; exit 2; }
 
+say_next() {
+    [ -z "${LOCAL_RAG_CHOOSES-}" ] || return 0 # the run that chooses a build says it once
+    local next=".venv/bin/local-rag models pull starter"
+    [ -z "$pull" ] || next=".venv/bin/local-rag index FOLDER"
+    [ "$mode" != core ] || next='.venv/bin/python -m pytest -m "not slow and not rest and not integration"'
+    echo "local-rag is set up in .venv (--$mode). Next: $next" >&2
+}
+
 # Set up for the processor, then for the GPU whose toolchain is here; keep the build that answers sooner.
 choose_build() {
     local kind=none one profile=${pull:-starter} kept seconds rates gpu_seconds gpu_rates
@@ -58,6 +66,7 @@ choose_build() {
         echo "There is no toolchain of a GPU (nvcc, hipcc, glslc or xcrun); setting up for the processor." >&2
         exec "$0" --"$mode" --gpu none ${pull:+--pull "$pull"}
     fi
+    export LOCAL_RAG_CHOOSES=yes
     "$0" --"$mode" --gpu none --pull "$profile"
     measure() { # an answer of 1,000 tokens read and 100 written: its seconds and, after a space, the rates
         { .venv/bin/local-rag doctor --profile "$profile" || true; } | awk '
@@ -88,12 +97,19 @@ wheel_of_installed("llama-cpp-python", Path(sys.argv[1]))' "$kept"
     echo "The build for $kind is no gain, so the build for the processor stays." >&2
     "$0" --gpu none --wheel "$kept"/*.whl
 }
-if [ "$gpu" = auto ]; then choose_build; exit; fi
+if [ "$gpu" = auto ]; then
+    choose_build
+    unset LOCAL_RAG_CHOOSES
+    pull=${pull:-starter}
+    say_next
+    exit
+fi
 
 stamp=.venv/.set-up
 wanted=$( (cat pyproject.toml constraints.txt requirements.lock scripts/setup.sh; echo "$gpu $mode") | cksum)
 if [ -z "$wheel" ] && [ "$(cat $stamp 2>/dev/null)" = "$wanted" ]; then
     [ -z "$pull" ] || .venv/bin/local-rag models pull "$pull"
+    say_next
     exit 0
 fi
 
@@ -158,7 +174,7 @@ llama_arguments() {
     echo "-DGGML_AVX512_BF16=$(has avx512_bf16)"
 }
 
-if [ "$compiles" ]; then about="about two minutes, mostly to compile llama.cpp"; else about="a minute"; fi
+if [ "$compiles" ]; then about="3 to 10 minutes, to compile llama.cpp and to download"; else about="a minute"; fi
 echo "Setting up .venv ($about) ..." >&2
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 rm -f $stamp
@@ -253,3 +269,4 @@ if [ "$puller" ]; then
 fi
 echo "$mode" > .venv/.mode
 echo "$wanted" > $stamp
+say_next

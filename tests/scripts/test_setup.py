@@ -72,6 +72,23 @@ def compiled(checkout: Path) -> list[str]:
     return lines(checkout / "compiled")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "following"),
+    [
+        ([], "(--slim). Next: .venv/bin/local-rag models pull starter"),
+        (["--pull", "starter"], "(--slim). Next: .venv/bin/local-rag index FOLDER"),
+        (["--core"], '(--core). Next: .venv/bin/python -m pytest -m "not slow and not rest and not integration"'),
+    ],
+)
+def test_the_last_line_says_what_is_set_up_and_what_to_run_next(
+    arguments: list[str], following: str, checkout: Path
+) -> None:
+    for _ in range(2):
+        done = setup(checkout, *arguments)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr.splitlines()[-1] == f"local-rag is set up in .venv {following}"
+
+
 @pytest.mark.parametrize("arguments", [["--gpu"], ["--gpu", "opengl"], ["--cpu"], ["--gpu", "cuda", "rocm"]])
 def test_an_unknown_gpu_is_wrong_usage(arguments: list[str], checkout: Path) -> None:
     done = setup(checkout, *arguments)
@@ -205,6 +222,8 @@ def test_auto_keeps_the_build_for_a_gpu_only_if_it_is_faster(
     assert "Processor: 200 tokens per second read, 30 written." in done.stderr
     if speed:
         assert f"cuda: {speed[0]} tokens per second read, {speed[1]} written." in done.stderr
+    assert done.stderr.count("local-rag is set up") == 1
+    assert done.stderr.endswith("Next: .venv/bin/local-rag index FOLDER\n")
     assert len(compiled(checkout)) == 2
     assert lines(checkout / ".venv/.gpu") == [stays]
     assert lines(checkout / "pulled") == ["starter"]
