@@ -171,7 +171,7 @@ PLAIN = (
 )  # fmt: skip
 
 
-def differences(place: Path, *, documents: int, count: int, seed: int, context: str = "terms") -> list[str]:
+def differences(place: Path, *, documents: int, count: int, seed: int, context: str = "auto") -> list[str]:
     """Return each request whose replies differ, with where they do."""
     made = make_libraries(place, documents, seed, context)
     interfaces: list[Any] = [partial(http_interface, with_ask=True), chat_interface]

@@ -131,6 +131,7 @@ REQUESTS: list[tuple[str, str, str, dict[str, str]]] = [
     ("POST", "/ask", ASKED, FORM),
     ("POST", "/ask", ASKED, FORM | {"accept": "application/json"}),
     ("POST", "/ask", ASKED, FORM | {"accept": "text/event-stream"}),
+    ("GET", "/open?q=boat", "", {}),
     ("GET", "/search?q=boat", "", {}),
     ("GET", "/search?q=boat&format=json", "", {}),
     ("GET", "/find?q=How+many+documents+mention+%22boat%22%3F", "", {}),
