@@ -135,6 +135,7 @@ function watchForm(form) {
           show(turn.querySelector(".answer"), data.html);
           show(cards, data.cards);
           evidence.hidden = !data.cards.trim();
+          cards.querySelectorAll(".card").forEach(toBest);
           if (data.notice) thread.replaceChildren(turn);
           if (data.conversation) {
             turn.id = data.anchor;
@@ -351,6 +352,11 @@ function lead(card) {
   for (let one = card.parentElement; one; one = one.parentElement) if (one.tagName === "DETAILS") one.open = true;
   card.scrollIntoView({ block: "nearest" });
   card.focus({ preventScroll: true });
+  toBest(card);
+}
+
+// Move the text of a card, which shows a part of it, to the sentence that fits best.
+function toBest(card) {
   const mark = card.querySelector("mark.best"), text = card.querySelector(".passage");
   if (mark) text.scrollTop += mark.getBoundingClientRect().top - text.getBoundingClientRect().top - text.clientHeight / 3;
 }
