@@ -110,6 +110,7 @@ def command(
     if as_json or not live:
         click.echo(printable_json(report) if as_json else _as_text(report, opened.settings))
     else:
+        report.contexts = {kind: count for kind, count in report.contexts.items() if kind != "by_terms"}  # said before
         for line in (*_context_lines(report, opened.settings), *_note_lines(report.notes[live[0][1] :])):
             click.echo(printable(line))
     if watches:

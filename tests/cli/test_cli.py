@@ -332,6 +332,15 @@ def test_ask_anyway_gives_a_doubtful_answer(indexed: Path, run: Run) -> None:
     assert "--anyway" not in answered.stderr
 
 
+def test_what_distinguishes_documents_is_told_once(documents: Path, run: Run) -> None:
+    for name in ("Harrow", "Sable"):
+        text = f"# Form\n\nThe station is {name} Point.\n\n## Fee\n\nThe fee for a mooring is paid at the office each year.\n"
+        (documents / f"{name}.md").write_text(text)
+    shown = run("index", "documents", "--profile", "tiny", "--contexts", "--chunk-tokens", "16", parts=QUICK).stdout
+    assert shown.count("of what distinguishes the document") == 1
+    assert shown.count("by the model") == 1
+
+
 def test_index_reports_before_it_writes_sentences_which_need_not_be_waited_for(documents: Path, run: Run) -> None:
     (documents / "damaged.docx").write_text("no archive")
     shown = run("index", "documents", "--profile", "tiny", "--contexts", parts=QUICK)
