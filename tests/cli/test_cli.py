@@ -334,8 +334,8 @@ def test_ask_anyway_gives_a_doubtful_answer(indexed: Path, run: Run) -> None:
 
 def test_what_distinguishes_documents_is_told_once(documents: Path, run: Run) -> None:
     for name in ("Harrow", "Sable"):
-        text = f"# Form\n\nThe station is {name} Point.\n\n## Fee\n\nThe fee for a mooring is paid at the office each year.\n"
-        (documents / f"{name}.md").write_text(text)
+        fee = "The fee for a mooring is paid at the office each year."
+        (documents / f"{name}.md").write_text(f"# Form\n\nThe station is {name} Point.\n\n## Fee\n\n{fee}\n")
     shown = run("index", "documents", "--profile", "tiny", "--contexts", "--chunk-tokens", "16", parts=QUICK).stdout
     assert shown.count("of what distinguishes the document") == 1
     assert shown.count("by the model") == 1
