@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any, get_args
@@ -98,8 +99,9 @@ def command(
             click.echo(f"{said}; you can ask already, and stop with Ctrl-C.", err=True)
 
         try:
-            how: dict[str, Any] = {"contexts": contexts, "renew_contexts": renew_contexts}
-            report = opened.index(paths, progress=progress, on_live=say, **how)
+            report = opened.index(
+                paths, contexts=contexts, renew_contexts=renew_contexts, progress=progress, on_live=say
+            )
         except KeyboardInterrupt:
             progress.stop()
             if live and as_json:
@@ -110,8 +112,9 @@ def command(
     if as_json or not live:
         click.echo(printable_json(report) if as_json else _as_text(report, opened.settings))
     else:
-        report.contexts = {kind: count for kind, count in report.contexts.items() if kind != "by_terms"}  # said before
-        for line in (*_context_lines(report, opened.settings), *_note_lines(report.notes[live[0][1] :])):
+        sentences = {kind: count for kind, count in report.contexts.items() if kind != "by_terms"}
+        later = replace(report, contexts=sentences, notes=report.notes[live[0][1] :])  # the rest was said before
+        for line in (*_context_lines(later, opened.settings), *_note_lines(later.notes)):
             click.echo(printable(line))
     if watches:
         with suppress(KeyboardInterrupt), closing(Watch(opened.folder)) as watch:
