@@ -8,17 +8,17 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise, permutations
 
-from local_rag.tables.conditions import NoConditionError, date_column, in_order, joined_values
+from local_rag.tables.conditions import QUANTITY, NoConditionError, date_column, in_order, joined_values
 from local_rag.tables.matches import Match, Matcher
 from local_rag.tables.meanings import RATIO, Extremes, NotReadError, Reading
 from local_rag.tables.query import Condition, Direction, Operation, Query
 from local_rag.tables.question_words import Said
 from local_rag.tables.relation_set import RelationSet
-from local_rag.tables.roles import QUANTITY, STRONG, YEARS, is_summable, names_person
+from local_rag.tables.roles import STRONG, YEARS, is_summable, names_person
 from local_rag.tables.views import View, ViewColumn, of_part, of_year, values_of
 
 _THERE = re.compile(r"(?:(?:is|are|was|were) there|(?:do|did) we have|have we)\b", re.IGNORECASE)
-_THAN = re.compile(r"(?<!other )(?<!rather )\bthan\b")
+_THAN = re.compile(r"(?<!other )(?<!rather )\bthan\b|\b(?:over|under|above|below) budget\b", re.IGNORECASE)
 _GROWS = re.compile(r"\b(?:change|increase|decrease|rise|drop|grow|growth|fell|rose|grew)\b", re.IGNORECASE)
 _LESS = re.compile(r"\b(?:less|fewer|lower|smaller|shorter|cheaper)\b", re.IGNORECASE)
 _EXISTS = re.compile(
@@ -66,7 +66,9 @@ class _Chooser(Extremes):
         said, operations = self.said, self.said.operations
         self._require_column()
         unnegated = said.negations and not self.lacks and not any("NOT" in one.sql for _, one in self.values)
-        compares = _THAN.search(said.text) and not said.comparisons and "difference" not in operations
+        compares = (
+            _THAN.search(said.text) and not (said.comparisons or self.of_columns) and "difference" not in operations
+        )
         ratios = list(RATIO.finditer(said.text)) if self.group is None else []
         several = ratios and any(one.strength >= STRONG for one in self._columns("number")[1:])
         if unnegated or compares or several or any(map(self._is_ratio, ratios)):
@@ -75,6 +77,8 @@ class _Chooser(Extremes):
             raise NotReadError
         if said.focus == "whether":
             yield from self._whether()
+        elif self.of_columns and (said.focus == "how much" or "difference" in operations):
+            yield self._exceeds()
         elif "difference" in operations:
             yield from self._difference()
         elif said.superlatives or said.limit:
@@ -233,6 +237,16 @@ class _Chooser(Extremes):
         if _GROWS.search(said.text) or _LESS.search(said.text):
             first, second = second, first
         yield self._done(first, second, absolute=bool(re.search(r"\bdiffer", said.text, re.IGNORECASE)))
+
+    def _exceeds(self) -> Reading:
+        """Ask by how much one column of the rows exceeds another: "By how much is Sales over its budget?"."""
+        [(condition, bound), *others] = self.of_columns
+        if others or not self.values:
+            raise NotReadError
+        rest = tuple(one for one in self.conditions if one != condition)
+        both = [self._query("sum", column, conditions=rest) for column in (condition.column, bound)]
+        first, second = both if ">" in condition.sql else reversed(both)
+        return self._done(first, second)
 
     def _operands(self) -> tuple[Query, Query]:
         """Return the two queries whose values are subtracted: of two values, two columns, or two periods."""

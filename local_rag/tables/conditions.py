@@ -1,12 +1,12 @@
 """Make conditions on columns of the values, times and comparisons that a question names."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal
 
 from local_rag.tables.matches import Match, is_done
 from local_rag.tables.periods import Period
-from local_rag.tables.query import AFTER_DATES, Condition, is_one_of
+from local_rag.tables.query import AFTER_DATES, Condition, is_one_of, value_of_sql
 from local_rag.tables.question_words import Comparison, Said, Word
 from local_rag.tables.views import View, ViewColumn
 from local_rag.tables.vocabulary import COUNTED, FILLERS, SMALL_WORDS, keys_of
@@ -14,6 +14,7 @@ from local_rag.text.tokens import key_of_word
 
 _NEAR = 28  # characters between a name and the comparison of its numbers
 _LOOK_BACK = 40  # characters
+QUANTITY = keys_of("quantity qty units pieces pcs hand stock inventory")
 _WITHOUT = re.compile(
     r"\b(?:no|without(?: an?| any| the)?|lack(?:s|ing)?(?: an?| the)?|missing(?: an?| the)?"
     r"|(?:not|n't) (?:have|got)(?: an?| any)?) \Z",
@@ -25,6 +26,12 @@ _MISSING = re.compile(
     re.IGNORECASE,
 )
 _GIVEN = re.compile(r" (?:is|are|was|were) (?:given|set|filled(?: in)?|known|recorded|entered)\b", re.IGNORECASE)
+_THAN = re.compile(
+    r"\b(?:(?P<over>(?:more|greater|higher|larger|longer) (?:\w{1,20} ){0,2}than|over|above|exceed(?:s|ed|ing)?)"
+    r"|(?:less|fewer|lower|smaller|shorter) (?:\w{1,20} ){0,2}than|under|below)"
+    r"(?: (?:the|its|their|his|her|our))?(?: own)? ",
+    re.IGNORECASE,
+)
 _OF_DATE = re.compile(r" (?:dates?|on|at|day)\b", re.IGNORECASE)
 _FIRST_YEAR = 1000  # a smaller number of years is a duration
 _NEGATED_WITHIN = 24  # characters between a negation and what it negates
@@ -232,6 +239,43 @@ def comparison_column(
     if len(measures) == 1:
         return measures[0], None
     raise NoConditionError
+
+
+def compared_columns(
+    said: Said, view: View, matches: Sequence[Match]
+) -> Iterator[tuple[Condition, ViewColumn, list[tuple[int, int]]]]:
+    """Yield conditions that a column exceeds another, or not: "below the minimum stock".
+
+    With each come the other column, and the places of the words. Raise NoConditionError where it is not certain
+    which column is meant to be below.
+    """
+    numbers = [one for one in view.columns if one.kind == "number" and not set(one.keys) & _YEAR_KEYS]
+    named = [(match, [one for one in match.columns if one in numbers]) for match in matches if match.kind == "column"]
+    for than in _THAN.finditer(said.text):
+        following, end = [word for word in said.words if word.start >= than.end()], than.end()
+        bounds = numbers
+        for word in following:
+            if not (narrowed := [one for one in bounds if word.key in one.keys]):
+                break
+            bounds, end = narrowed, word.end
+        if end == than.end() or len(bounds) != 1:
+            continue
+        [bound] = bounds
+        before = [(match, rest) for match, columns in named if (rest := [one for one in columns if one != bound])]
+        before = [(match, rest) for match, rest in before if said.words[match.start].start < than.end()]
+        if before:
+            match, columns = before[-1]
+            places = [(said.words[match.start].start, said.words[match.end - 1].end)]
+        else:
+            places, columns = [], [one for one in numbers if one != bound and one.unit == bound.unit]
+            columns = [one for one in columns if set(one.keys) < set(bound.keys)] or columns
+            columns = [one for one in columns if set(one.keys) & QUANTITY] if len(columns) > 1 else columns
+        if len(columns) != 1:
+            raise NoConditionError
+        sides = (value_of_sql(one).replace("{", "{{").replace("}", "}}") for one in (columns[0], bound))
+        sign, words = (">", "is more than") if than["over"] else ("<", "is less than")
+        condition = Condition(columns[0], f" {sign} ".join(sides), (), f"{words} *{bound.name}*")
+        yield condition, bound, [*places, (than.start(), end)]
 
 
 COUNTED_AFTER = keys_of("and or each with")

@@ -6,7 +6,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from local_rag.tables.conditions import (
+    QUANTITY,
     NoConditionError,
+    compared_columns,
     comparison_column,
     date_column,
     either_of,
@@ -31,7 +33,6 @@ from local_rag.text.tokens import key_of_word
 _NAMES_OF_PARTS: tuple[Part, ...] = ("month", "quarter", "year")
 _PARTS: dict[str, Part] = {key_of_word(f"{name}{end}"): name for name in _NAMES_OF_PARTS for end in ("", "ly")}
 _PRICE = keys_of("price rate unit per each discount margin")
-QUANTITY = keys_of("quantity qty units pieces pcs hand stock inventory")
 STRONG = 0.8  # of a match: all or the last words of a name
 YEARS = frozenset({"year", "fy"})
 _LABELS = YEARS | keys_of("rank ranking position pos no nr number round week age season episode id")
@@ -79,7 +80,8 @@ class Roles:
         self.periods = self._periods([one.column for one in filled])
         of_periods = [one.column for one in self.periods]
         self.used |= {match.start for match in self._columns("date") if set(match.columns) & set(of_periods)}
-        self.compared = [*self._compared(), *self._beside(), *self._in_stock()]
+        self.of_columns = self._of_columns()
+        self.compared = [*(one for one, _ in self.of_columns), *self._compared(), *self._beside(), *self._in_stock()]
         self.compared += [one for one in filled if one.column not in of_periods]
 
     def _leave_superlatives_to_values(self) -> None:
@@ -170,6 +172,18 @@ class Roles:
                 if not named:
                     self.no_time = PREPOSITION.sub("", self.said.text[period.start : period.end])
         return found
+
+    def _of_columns(self) -> list[tuple[Condition, ViewColumn]]:
+        """Return the conditions that compare a column with another, whose words have no other role."""
+        found = list(compared_columns(self.said, self.view, self.matches))
+        places = [place for _, _, some in found for place in some]
+        self.used |= {one.start for one in self.matches if any(_overlap(self._place(one), place) for place in places)}
+        kept = tuple(one for one in self.said.superlatives if not any(_overlap(place, one[:2]) for place in places))
+        self.said = replace(self.said, superlatives=kept)
+        self.unknown = [
+            one for one in self.unknown if not any(_overlap(place, (one.start, one.end)) for place in places)
+        ]
+        return [(condition, bound) for condition, bound, _ in found]
 
     def _compared(self) -> list[Condition]:
         found = list[Condition]()

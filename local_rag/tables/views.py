@@ -199,7 +199,8 @@ def of_part(view: View, keys: Collection[str]) -> View:
     parts = dict[ViewColumn, tuple[str, str]]()
     for column in view.columns:
         first, _, rest = column.name.partition(" ")
-        if rest[:1].isalpha() and rest.lower() not in _PARTICLES and not column.called:
+        is_named = rest[:1].isalpha() and rest.lower() not in _PARTICLES and rest.lower() != column.unit.lower()
+        if is_named and not column.called:
             parts[column] = (first, rest)
     rests = Counter(rest for _, rest in parts.values())
     parts = {column: part for column, part in parts.items() if rests[part[1]] > 1}

@@ -135,7 +135,7 @@ NOT_COMPUTED = (
     r"|predict\w{0,12}|extrapolat\w{0,12}"
     r"|growth rate|trend\w{0,12}|moving average|running total|cumulative|weighted|percent(?:age)?|per ?cent"
     r"|proportion|share of"
-    r"|(?:what|which) share|ratio|(?:what|which) fraction|(?:over|under|within|above|below) budget"
+    r"|(?:what|which) share|ratio|(?:what|which) fraction|within budget"
     r"|year[- ]on[- ]year|month[- ]on[- ]month"
     r"|seasonal\w{0,12}|outliers?|histogram|chart|plot"
 )
