@@ -191,8 +191,13 @@ class Judged(Holdings):
         """Return what answers, with the answer model, which is loaded when it is needed, and the present gate."""
         shared, base = self._shared, self._gate_base()
         if shared.answerer is None:
-            close_from = find(self.settings, "embed").close_from
-            shared.answerer = Answerer(shared.answer_model.open, form=base.form, close_from=close_from)
+            embedder, model = find(self.settings, "embed"), find(self.settings, "answer")
+            shared.answerer = Answerer(
+                shared.answer_model.open,
+                form=base.form,
+                close_from=embedder.close_from,
+                translates=model.translates,
+            )
         shared.answerer.calibration = self._marks.gated(base)
         return shared.answerer
 

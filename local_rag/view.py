@@ -203,6 +203,10 @@ class View(Judged):
                 if self._shared.searcher.is_current(opened):
                     return trace
 
+    def _share_known(self, question: Question, filters: Filters) -> float:
+        with self._shared.one_at_a_time, storage_errors(self.folder):
+            return self._open_searcher().searcher.share_known(question, filters)
+
     def ask(
         self,
         question: str,
@@ -339,6 +343,7 @@ class View(Judged):
             answer_whole=answer_whole,
             ask_rows=ask_rows,
             open_versions=open_versions if self._has_store else None,
+            share_known=lambda question: self._share_known(question, options.filters),
             stop=stop,
         )
 

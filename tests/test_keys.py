@@ -95,6 +95,7 @@ def test_each_value_of_the_embedding_changes_the_embedder() -> None:
         "path",
         "calibration",
         "form",
+        "translates",
         "context_form",
         "adapter",
         "base",

@@ -22,6 +22,7 @@ from pathlib import Path
 from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.compose import Part, compose, text_of
 from local_rag.answering.drafting import drafts, sentences_of
+from local_rag.answering.foreign_questions import in_english
 from local_rag.answering.probability import Signals, probability
 from local_rag.answering.prompt import PROPOSAL, closing_prompt
 from local_rag.answering.reading import Prompt, Reading, first_token, prepare
@@ -69,7 +70,7 @@ class Answerer:
     """Answer with a generator, which is opened when it is needed.
 
     `form` says how its model is asked. Without a `calibration`, its refusal or its own Yes decides. `close_from` is
-    that of the embedder: see model_records.ModelUse.
+    that of the embedder, `translates` that of the model: see model_records.ModelUse.
     """
 
     def __init__(
@@ -79,17 +80,23 @@ class Answerer:
         *,
         form: AnswerForm = PLAIN_FORM,
         close_from: float | None = None,
+        translates: bool = False,
     ) -> None:
         self._open_generator, self.calibration, self.form = open_generator, calibration, form
-        self._close_from = close_from
+        self._close_from, self._translates = close_from, translates
         self._texts = OrderedDict[Prompt, str]()
         self._first = lru_cache(_KEPT)(lambda prompt: first_token(self.generator, self.form, prompt))
         self._judge = lru_cache(_KEPT)(self._log_odds_of)
+        self._translate = lru_cache(_KEPT)(lambda question: in_english(question, self.generator))
 
     @cached_property
     def generator(self) -> Generator:
         """The generator, opened at the first use."""
         return self._open_generator()
+
+    def in_english(self, question: str) -> str:
+        """Return a question in English; "" from a model that does not translate well, or not this one."""
+        return self._translate(question) if self._translates else ""
 
     def answer_unread(
         self, question: Question, sources: Sequence[Source], *, before: Turn | None = None
@@ -103,7 +110,7 @@ class Answerer:
         outcome = self._outcome(best, close=self._is_close(_attributor(question, sources, before), sources))
         likely = probability(best, self.calibration)
         part = Part("", (), outcome or "refused", likely, reader_log_odds=best.answers)
-        return compose(question.text, sources, [part], threshold=self.calibration.answer_from)
+        return compose(question, sources, [part], threshold=self.calibration.answer_from)
 
     def _chance(self, signals: Signals) -> float:
         likely = probability(signals, self.calibration)
@@ -130,7 +137,7 @@ class Answerer:
         reading = self._read_enough(question, sources, more, before)
         if reading is None:
             nothing = Part("", (), "refused", 0.0 if self.calibration else None)
-            return compose(question.text, (), [nothing], threshold=threshold)
+            return compose(question, (), [nothing], threshold=threshold)
         asking = _Asking(reading, _attributor(question, reading.sources, before), strict, anyway, show)
         parts = list[Part]()
         for number, asked in enumerate(reading.parts):
@@ -145,7 +152,7 @@ class Answerer:
                 parts.append(part)
         if self.form.refusal and parts[0].outcome != "answered":
             parts = parts[1:] if any(part.outcome == "answered" for part in parts) else parts[:1]
-        return compose(question.text, reading.sources, parts, threshold=threshold, tokens=reading.tokens)
+        return compose(question, reading.sources, parts, threshold=threshold, tokens=reading.tokens)
 
     def draft(
         self,
@@ -202,7 +209,7 @@ class Answerer:
             if known == "answered" and self.form.refusal:
                 rest = asking.attributor.known_beginning(rest)
                 growing = Part(asked, sentences, "answered", strict=asking.strict, checked=not asking.anyway, rest=rest)
-                asking.show(text_of(reading.sources, [*earlier, growing], question=reading.question.text))
+                asking.show(text_of(reading.sources, [*earlier, growing], question=reading.question))
 
         signals, sentences = self._write(reading, number, asking.attributor, listen)
         said = {one.sentence for part in earlier for one in part.sentences}

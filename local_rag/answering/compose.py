@@ -9,6 +9,7 @@ from local_rag.answering.selection import Source, run_of, shown_of
 from local_rag.answering.translations import translated
 from local_rag.answering.units import Unit, split_units
 from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
+from local_rag.retrieval.question import Question
 from local_rag.text.expected_answers import asks_for, asks_how, asks_of_all_rows, gives
 from local_rag.text.tokens import keyword_tokens
 
@@ -73,7 +74,7 @@ class Part:
 
 
 def compose(
-    question: str,
+    question: Question,
     sources: Sequence[Source],
     parts: Sequence[Part],
     *,
@@ -84,13 +85,13 @@ def compose(
     outcomes = {part.outcome for part in parts}
     outcome: Outcome = "answered" if "answered" in outcomes else "quoted" if "quoted" in outcomes else "refused"
     said = [part for part in parts if part.outcome == outcome]
-    quotes = list(dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, question)))
+    quotes = list(dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, question.text)))
     likely = [part.likely for part in said if part.likely is not None]
     odds = [part.log_odds for part in said if part.log_odds is not None]
     of_reader = [part.reader_log_odds for part in said if part.reader_log_odds is not None]
     numbers = sorted({one.citation for one in quotes})
     return Answer(
-        question,
+        question.typed or question.text,
         text_of(sources, parts, question=question),
         outcome,
         citations=tuple(Citation(number, sources[number - 1].passage) for number in numbers),
@@ -107,18 +108,17 @@ def compose(
     )
 
 
-def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: str) -> str:
+def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: Question) -> str:
     """Return the text of an answer."""
+    asked, typed = question.text, question.typed or question.text
     outcomes = {part.outcome for part in parts}
     if outcomes == {"refused"}:
-        return translated(REFUSAL, question)
+        return translated(REFUSAL, typed)
     if "answered" not in outcomes:
-        quotes = dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, question))
-        return "\n".join([translated(NOT_SURE, question), *map(_quotation_line, quotes)])
+        quotes = dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, asked))
+        return "\n".join([translated(NOT_SURE, typed), *map(_quotation_line, quotes)])
     sentences = [" ".join(_pieces(part)) for part in parts if part.outcome == "answered"]
-    given = dict.fromkeys(
-        one for part in parts if part.outcome == "answered" for one in _quotes(part, sources, question)
-    )
+    given = dict.fromkeys(one for part in parts if part.outcome == "answered" for one in _quotes(part, sources, asked))
     lists = (one for one in given if is_list(one.text) and not _says(" ".join(sentences), one.text))
     steps = [f"{in_lines(one.text)} [{one.citation}]" for one in lists]
     others = ["\n".join(_other_lines(part, sources, question)) for part in parts if part.outcome != "answered"]
@@ -144,13 +144,14 @@ def _pieces(part: Part) -> Iterator[str]:
         yield part.rest
 
 
-def _other_lines(part: Part, sources: Sequence[Source], question: str) -> Iterator[str]:
+def _other_lines(part: Part, sources: Sequence[Source], question: Question) -> Iterator[str]:
     """Yield what is said of a part of a question that is not answered while another one is."""
+    typed = question.typed or question.text
     if part.outcome == "quoted":
-        yield f"{part.asked} {translated(NOT_SURE, question)}"
-        yield from map(_quotation_line, _quotes(part, sources, question))
+        yield f"{part.asked} {translated(NOT_SURE, typed)}"
+        yield from map(_quotation_line, _quotes(part, sources, question.text))
     else:
-        yield f"{translated(NOT_SAID, question)} {part.asked}"
+        yield f"{translated(NOT_SAID, typed)} {part.asked}"
 
 
 def _quotation_line(quote: Quote) -> str:

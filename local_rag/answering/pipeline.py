@@ -32,8 +32,10 @@ from local_rag.retrieval.document_names import name_documents
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace
 from local_rag.retrieval.version_families import Versions
+from local_rag.text.languages import ENGLISH
 
 _SIMILAR = 0.7  # cosine of the word counts of two passages
+_KNOWN = 0.6  # the share of a question's words that documents in its language have
 _WORD = re.compile(r"\w+")
 
 
@@ -56,7 +58,8 @@ class AnswerPipeline:
     `search` finds the passages of a question or of a part of it, like `Searcher.trace`. `search_all` finds what all
     documents hold for a question that counts or lists, `answer_whole` answers one about whole documents, and `ask_rows`
     one about the rows of tables, with the questions before; all return None where that cannot be told. `open_versions`
-    opens the versions of documents; without it, none are named. `earlier` are the turns that a question may follow.
+    opens the versions of documents; without it, none are named. `share_known` returns the share of a question's words
+    that the documents have. `earlier` are the turns that a question may follow.
     `count_tokens` counts those of the answer model, without its weights. Without a reader, words and the order of
     passages choose what is shown. All that takes long ends with StoppedError once `stop` returns true.
     """
@@ -74,12 +77,13 @@ class AnswerPipeline:
         answer_whole: Callable[[Question], Answer | None] = lambda _question: None,
         ask_rows: Callable[[Question, Sequence[str]], tuple[Answer, bool] | None] = lambda _question, _earlier: None,
         open_versions: Callable[[], AbstractContextManager[Versions]] | None = None,
+        share_known: Callable[[Question], float] = lambda _question: 1.0,
         stop: Callable[[], bool] = never,
     ) -> None:
         self._search, self._open_answerer, self._options, self._earlier = search, open_answerer, options, earlier
         self._count_tokens, self._open_reader, self._stop = count_tokens, open_reader, stop
         self._search_all, self._answer_whole, self._ask_rows = search_all, answer_whole, ask_rows
-        self._open_versions = open_versions
+        self._open_versions, self._share_known = open_versions, share_known
 
     @contextmanager
     def _answerer(self) -> Iterator[Answerer]:
@@ -92,15 +96,28 @@ class AnswerPipeline:
             raise StoppedError("The answer was stopped.")
 
     def find(self, question: Question) -> Candidates:
-        """Search for a question and each of its parts, which share the cost of one search."""
+        """Search for a question and each of its parts, which share the cost of one search.
+
+        A question in another language than that of the documents is searched in English.
+        """
+        question = self._understood(question)
         asked = [turn.question for turn in self._earlier]
         search = partial(self._search, share=1 + len(question.parts), earlier=asked, check=self._check)
         first = search(question)
         lists = [first.passages, *(search(Question(part)).passages for part in question.parts)]
         before = self._earlier[-1] if self._earlier and first.follows else None
-        searched = read_question(first.question) if first.corrections else question
+        searched = read_question(first.question, question.typed) if first.corrections else question
         said = f"{before.question} {searched.text}" if before else searched.text
         return Candidates(searched, name_documents(said, lists), before, first.corrections)
+
+    def _understood(self, question: Question) -> Question:
+        """Return a question in English, if it is in another language and the documents have more of its words then."""
+        if question.typed or question.language == ENGLISH or (known := self._share_known(question)) >= _KNOWN:
+            return question
+        with self._answerer() as answerer:
+            text = answerer.in_english(question.text)
+        translation = read_question(text, question.text) if text else question
+        return translation if self._share_known(translation) > known else question
 
     def select(self, found: Candidates, tokens: int = 0) -> list[Source]:
         """Choose what of the passages the model is shown: their best parts, or as many whole as the options say.
@@ -149,7 +166,8 @@ class AnswerPipeline:
         on_passages: Callable[[Sequence[Passage]], None],
     ) -> Answer:
         """Answer a question; see `Library.ask`. `show` is called with the text that stands, whenever it changes."""
-        started = perf_counter()
+        started, typed = perf_counter(), question
+        question = self._understood(typed)
         answer, is_certain = self._answer_by_code(question)
         if answer and is_certain:
             on_passages(answer.passages)
@@ -158,7 +176,9 @@ class AnswerPipeline:
             answer = self._name_versions(self._answer_from_passages(question, show, on_passages))
             if refusal and answer.outcome != "answered":  # it says why
                 answer = replace(refusal, passages=answer.passages, written=answer.written)
-        return replace(answer, seconds=perf_counter() - started)
+        translated = (Correction(typed.text, question.text),) if question.typed else ()
+        corrections = (*translated, *answer.corrections)
+        return replace(answer, question=typed.text, corrections=corrections, seconds=perf_counter() - started)
 
     def _answer_by_code(self, question: Question) -> tuple[Answer | None, bool]:
         """Answer a question about whole documents, about rows, or one that counts or lists; None for any other.
@@ -200,7 +220,6 @@ class AnswerPipeline:
                 )
         return replace(
             answer,
-            question=question.text,
             corrections=found.corrections,
             written=self._count_tokens(answer.text),
             passages=tuple(passages),

@@ -16,9 +16,9 @@ _CLAUSE = re.compile(
 )
 
 
-def read_question(text: str) -> Question:
+def read_question(text: str, typed: str = "") -> Question:
     """Return a question with its parts; raise QuestionError for one that cannot be asked."""
-    return Question(text, tuple(split_clauses(text)))
+    return Question(text, tuple(split_clauses(text)), typed)
 
 
 def split_clauses(question: str) -> list[str]:

@@ -44,11 +44,12 @@ class Question:
     """A question; one that is empty, too long or not UTF-8 raises QuestionError.
 
     `parts` are the questions of a compound one; none if it asks for one thing. What else its words say is read when it
-    is needed.
+    is needed. `typed` is what the user wrote, if that is another language.
     """
 
     text: str
     parts: tuple[str, ...] = ()
+    typed: str = ""
 
     def __post_init__(self) -> None:
         require_question(self.text)

@@ -189,10 +189,9 @@ class Searcher:
         watch.lap("keyword")
         check()
         rankings = {name: [chunk for chunk, _ in ranking] for name, ranking in lists.items()}
-        weights = {
-            "dense": settings.dense_weight,
-            "keyword": settings.keyword_weight * self._share_known(question, allowed),
-        }
+        # Asked in another language than theirs, keywords find little but names, and only vectors find the rest.
+        share_known = 1.0 if question.language == ENGLISH else self._share_known(question, allowed)
+        weights = {"dense": settings.dense_weight, "keyword": settings.keyword_weight * share_known}
         lists["fused"] = reciprocal_rank_fusion(rankings, k=settings.rrf_k, weights=weights)
         watch.lap("fuse")
         rankings["fused"] = [chunk for chunk, _ in lists["fused"]]
@@ -227,13 +226,11 @@ class Searcher:
         """Return the vectors of passages, shape (texts, dimension)."""
         return self._embedder.embed_passages(texts)
 
-    def _share_known(self, question: Question, allowed: Allowed) -> float:
-        """Return the share of a question's words that the documents have, 1 for a question in English.
+    def share_known(self, question: Question, filters: Filters) -> float:
+        """Return the share of a question's words that the documents have."""
+        return self._share_known(question, self._filtering.allowed(filters))
 
-        Asked in another language than theirs, keywords find little but names, and only vectors find the rest.
-        """
-        if question.language == ENGLISH:
-            return 1.0
+    def _share_known(self, question: Question, allowed: Allowed) -> float:
         terms = set(keyword_tokens(question.text, question.language))
         known = sum(bool(self.index.keywords([term], 1, allowed)) for term in terms)
         return known / len(terms) if terms else 1.0

@@ -7,6 +7,7 @@ from local_rag.answering.attribution import Attributor
 from local_rag.answering.compose import MOST_LINES, Part, compose, in_lines, is_list, quote_best, quote_support
 from local_rag.answering.selection import Source, select_sources, whole_sources
 from local_rag.records import Quote
+from local_rag.retrieval.question import Question
 from tests.fakes import FakeReader, passage
 
 STEPS = "Do this:\n\n1. Wait at the pier.\n2. Wave a red\n   flag.\n\nThen go."
@@ -47,7 +48,7 @@ def test_only_how_something_is_done_takes_the_whole_list_to_answer() -> None:
 
     def text(question: str, sentence: str) -> str:
         part = Part("", [Attributor(question, given).attribute(sentence)], "answered")
-        return compose(question, given, [part]).quotes[0].text
+        return compose(Question(question), given, [part]).quotes[0].text
 
     assert text("How long is the notice?", "The notice is two months.") == "2. The tenant gives notice of two months."
     assert text("How do I leave?", "You give notice of two months.") == given[0].text
