@@ -16,21 +16,11 @@ from local_rag.store.database import Store
 _PLACES = 1 << 20  # passages of a document
 _TOLD = 1 << 33  # with a place, what JavaScript reads of a number without loss
 _COMPARED = "compared_limits"  # among what a store remembers
-# The column of each table that names the document of a row, and of those that name a path.
-_OF_DOCUMENTS = {
-    "documents": "id",
-    "document_texts": "document_id",
-    "provenance": "document_id",
-    "version_keys": "document_id",
-    "embedding_plans": "document_id",
-    "chunks": "document_id",
-    "mean_vectors": "document_id",
-    "relations": "document_id",
-    "relation_blocks": "document_id",
-    "document_names": "document_id",
-    "document_links": "document_id",
-}
-_OF_PATHS = ("roots", "skipped", "excluded", "mounts", "erasing")
+# The tables whose rows are of a document, or of a path, and the column that names it.
+_TABLES = """
+SELECT tables.name, columns.name FROM main.sqlite_master AS tables JOIN pragma_table_info(tables.name) AS columns
+WHERE tables.type = 'table' AND (columns.name = 'document_id' OR (columns.name = 'path' AND tables.name <> 'documents'))
+"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,10 +95,9 @@ def show_only(store: Store, seen: Seen) -> None:
     run("CREATE TEMP TABLE seen_paths (path TEXT PRIMARY KEY)")
     run("INSERT OR IGNORE INTO seen_paths SELECT value FROM json_each(?)", (json.dumps(seen.paths),))
     # Where a name is found in the temporary database, SQLite looks no further.
-    for table, column in _OF_DOCUMENTS.items():
-        run(f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} WHERE {column} IN (SELECT id FROM seen_documents)")  # noqa: S608
-    for table in _OF_PATHS:
-        run(f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} WHERE path IN (SELECT path FROM seen_paths)")  # noqa: S608
+    for table, column in [("documents", "id"), *run(_TABLES).fetchall()]:
+        seen_rows = "SELECT path FROM seen_paths" if column == "path" else "SELECT id FROM seen_documents"
+        run(f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} WHERE {column} IN ({seen_rows})")  # noqa: S608
     # Cells and tables of others are of no document, or of one that has the same content.
     run("CREATE TEMP VIEW cells AS SELECT * FROM main.cells WHERE sha256 IN (SELECT sha256 FROM documents)")
     if not seen.contexts:
