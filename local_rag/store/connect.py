@@ -20,18 +20,8 @@ from local_rag.store.storage_errors import storage_errors
 STORE_FILE = "library.sqlite3"
 SALVAGED_FILE = "library.sqlite3.salvaged"
 # Files that a folder may hold before it has a store: left by a killed run, or put there by the user.
-OWN_FILES = frozenset(
-    {
-        "lock",
-        "lock.pid",
-        SETTINGS_FILE,
-        "history.sqlite3",
-        "history.sqlite3-journal",
-        "people.sqlite3",
-        "people.sqlite3-journal",
-        "evaluations.jsonl",
-        f"{STORE_FILE}-journal",
-    }
+OWN_FILES = frozenset({"lock", "lock.pid", SETTINGS_FILE, "evaluations.jsonl", f"{STORE_FILE}-journal"}).union(
+    f"{name}.sqlite3{journal}" for name in ("history", "people") for journal in ("", "-journal")
 )
 
 # What SQLite raises if a file cannot be opened in some way; another way may do.

@@ -70,12 +70,9 @@ def purge_superseded(store: Store, indexes: Indexes) -> None:
 def drop(store: Store, rows: dict[str, list[str]], *, wanted: bool = True) -> None:
     """Delete contexts and vectors by key, documents with their chunks by id; `wanted` ones are then made again."""
     with store.transaction():
-        for statement, name in (
-            ("DELETE FROM contexts WHERE key = ?", "contexts"),
-            ("DELETE FROM vectors WHERE key = ?", "vectors"),
-            ("DELETE FROM documents WHERE id = ?", "documents"),
-        ):
-            store.connection.executemany(statement, [(key,) for key in rows.get(name, ())])
+        for table, column in (("contexts", "key"), ("vectors", "key"), ("documents", "id")):
+            delete = f"DELETE FROM {table} WHERE {column} = ?"  # noqa: S608  names of ours
+            store.connection.executemany(delete, [(key,) for key in rows.get(table, ())])
         if wanted and any(rows.values()):
             mark_none_embedded(store)
 

@@ -90,12 +90,17 @@ def list_people(folder: Path) -> list[Person]:
 
 def read_people(folder: Path) -> Mapping[str, Person]:
     """Return the people of a library by the hashes of their tokens; there are none without the file."""
+    rows = _rows(folder, "SELECT token_sha256, id, name, role, within, tags FROM people")
+    return {token: _person(*row) for token, *row in rows}
+
+
+def _rows(folder: Path, query: str, *values: object) -> list[Any]:
+    """Return what a query finds, nothing without the file."""
     path = folder / PEOPLE_FILE
     if not path.exists() or not path.stat().st_size:  # made by a run that was killed before it added anybody
-        return {}
+        return []
     with _opened(folder) as connection:
-        rows = connection.execute("SELECT token_sha256, id, name, role, within, tags FROM people").fetchall()
-    return {token: _person(*row) for token, *row in rows}
+        return connection.execute(query, values).fetchall()
 
 
 def _with_uploads(person: Person, library: Path) -> Person:
@@ -205,7 +210,7 @@ class People:
 
     def invitations(self) -> dict[str, float]:
         """Return when the link of each person who has not used it expires, by the ids of the people."""
-        return dict(self._rows("SELECT person, expires FROM invitations WHERE expires >= ?", time.time()))
+        return dict(_rows(self._folder, "SELECT person, expires FROM invitations WHERE expires >= ?", time.time()))
 
     def invited(self, code: str) -> Person | None:
         """Return the person whom a link lets in, None if it was used or has expired, or never was one."""
@@ -213,7 +218,7 @@ class People:
             "SELECT id, name, role, within, tags FROM invitations JOIN people ON id = person "
             "WHERE code_sha256 = ? AND expires >= ?"
         )
-        rows = self._rows(query, token_hash(code), time.time())
+        rows = _rows(self._folder, query, token_hash(code), time.time())
         return _person(*rows[0]) if rows else None
 
     def accept(self, code: str) -> tuple[Person, str] | None:
@@ -231,7 +236,7 @@ class People:
     @property
     def contact(self) -> str:
         """Whom to ask for a link, as an owner has written it; empty if none has."""
-        rows = self._rows("SELECT text FROM contact")
+        rows = _rows(self._folder, "SELECT text FROM contact")
         return str(rows[0][0]) if rows else ""
 
     def set_contact(self, text: str) -> None:
@@ -242,14 +247,6 @@ class People:
             connection.execute("DELETE FROM contact")
             if text:
                 connection.execute("INSERT INTO contact VALUES (?)", (text,))
-
-    def _rows(self, query: str, *values: object) -> list[Any]:
-        """Return what a query finds, nothing without the file."""
-        path = self._folder / PEOPLE_FILE
-        if not path.exists() or not path.stat().st_size:
-            return []
-        with _opened(self._folder) as connection:
-            return connection.execute(query, values).fetchall()
 
     def _stamp(self) -> object:
         """Return a value that changes whenever somebody is added or removed."""

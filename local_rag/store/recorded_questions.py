@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock
 
@@ -48,7 +49,7 @@ def forget_marked(folder: Path, is_meant: Callable[[str], bool]) -> None:
 
 def _forget(folder: Path, is_meant: Callable[[str], bool]) -> None:
     for name in (QUESTIONS_FILE, WRONG_FILE):
-        _keep_lines(folder, name, lambda line: not (_is_marked(line) and is_meant(_question(line))))
+        _keep_lines(folder, name, lambda line: _record(line).get("marked") is not True or not is_meant(_question(line)))
 
 
 def wrong_answers(folder: Path) -> list[str]:
@@ -120,25 +121,23 @@ def _lines(folder: Path, name: Path) -> list[str]:
 
 def _documents(line: str) -> list[tuple[str, str]]:
     """Return SHA-256 and path of each document that a line names, none if it is no question."""
+    record = _record(line)
     try:
-        record = json.loads(line)
         golden = [_LINES.sub("", one) for one in record["golden" if "golden" in record else "wrong"]]
         hashes = list(record.get("sha256", ()))
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError):
         return []
     return list(zip(hashes if len(hashes) == len(golden) else [""] * len(golden), golden, strict=True))
 
 
 def _question(line: str) -> str:
     """Return the question of a line, empty if it is none."""
-    try:
-        return str(json.loads(line)["question"])
-    except (ValueError, KeyError, TypeError):
-        return ""
+    return str(_record(line).get("question", ""))
 
 
-def _is_marked(line: str) -> bool:
+def _record(line: str) -> Mapping[str, Any]:
     try:
-        return json.loads(line)["marked"] is True
-    except (ValueError, KeyError, TypeError):
-        return False
+        record = json.loads(line)
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}

@@ -116,15 +116,11 @@ def version_at(store: Store, path: str) -> StoredVersion | None:
 
 def versions_named(store: Store, name_key: str, title_key: str, *, most: int) -> list[StoredVersion]:
     """Return live documents with the same words in their name or title, by path: at most `most`."""
-    rows = [
-        row
-        for column, key in (("name", name_key), ("title", title_key))
-        if key
-        for row in store.connection.execute(
-            f"{_QUERY} AND version_keys.{column} = ? ORDER BY path LIMIT ?", (key, most)
-        )
-    ]
-    return sorted({StoredVersion(*row) for row in rows}, key=lambda version: version.path)
+    found = set[StoredVersion]()
+    for column, key in (("name", name_key), ("title", title_key)):
+        query = f"{_QUERY} AND version_keys.{column} = ? ORDER BY path LIMIT ?"
+        found |= {StoredVersion(*row) for row in store.connection.execute(query, (key, most)) if key}
+    return sorted(found, key=lambda version: version.path)
 
 
 def sharing_versions(store: Store) -> Iterator[StoredVersion]:

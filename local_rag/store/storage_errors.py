@@ -14,20 +14,14 @@ _FORBIDDEN, _BUSY = "make the folder writable for you", "end the other programs 
 _SQLITE_ADVICE = {
     sqlite3.SQLITE_FULL: _FULL,
     sqlite3.SQLITE_IOERR: _FAILING,
-    sqlite3.SQLITE_READONLY: _FORBIDDEN,
-    sqlite3.SQLITE_CANTOPEN: _FORBIDDEN,
-    sqlite3.SQLITE_PERM: _FORBIDDEN,
-    sqlite3.SQLITE_BUSY: _BUSY,
-    sqlite3.SQLITE_LOCKED: _BUSY,
+    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM), _FORBIDDEN),
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _BUSY),
 }
 _SAID_OF_FULL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 _ELSEWHERE = {_FORBIDDEN: "give yourself access to it"}  # of a file that is not the library's
 _SYSTEM_ADVICE = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
-    errno.EACCES: _FORBIDDEN,
-    errno.EPERM: _FORBIDDEN,
-    errno.EROFS: _FORBIDDEN,
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _FULL),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), _FORBIDDEN),
 }
 
 
