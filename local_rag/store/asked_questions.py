@@ -20,6 +20,7 @@ from local_rag.keys import key_of
 from local_rag.records import Answer, Passage
 from local_rag.serialization import to_line
 from local_rag.store.history_file import ASKED_BY, HISTORY_FILE, history_errors, open_history
+from local_rag.store.schema import transaction
 from local_rag.text.words import caseless, words_of
 
 _TIMEOUT = 1.0  # seconds that an answer waits for another process that writes
@@ -57,10 +58,8 @@ class AskedQuestions:
 
     @contextmanager
     def _open(self, timeout: float = 30.0) -> Iterator[sqlite3.Connection]:
-        with history_errors(self._folder), closing(open_history(self._folder, timeout)) as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            yield connection
-            connection.execute("COMMIT")
+        with history_errors(self._folder), closing(open_history(self._folder, timeout)) as opened, transaction(opened):
+            yield opened
 
     def _rows(self, query: str, *values: object, timeout: float = 30.0) -> list[tuple[Any, ...]]:
         """Return what a query finds, nothing if nothing was ever asked; the file is only read."""

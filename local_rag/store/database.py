@@ -10,7 +10,7 @@ disk before the next step, and each row has a checksum.
 import json
 import os
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +25,7 @@ from local_rag.index.protocol import AllowedDocuments
 from local_rag.keys import key_of
 from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, StoredChunk
 from local_rag.store.connect import OWN_FILES, connect, in_use, is_library
+from local_rag.store.schema import transaction
 from local_rag.store.storage_errors import storage_errors
 
 
@@ -108,18 +109,8 @@ class Store:
     @contextmanager
     def transaction(self, *, keep: bool = True) -> Iterator[None]:
         """Write all or nothing; inside another transaction, join it. Without `keep`, nothing is written in the end."""
-        if bool(self.connection.in_transaction):
+        with nullcontext() if self.connection.in_transaction else transaction(self.connection, keep=keep):
             yield
-            return
-        self.connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-            self.connection.execute("COMMIT" if keep else "ROLLBACK")
-        except BaseException:
-            # SQLite itself rolls back when the disk is full or fails.
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
-            raise
 
     def column(self, query: str, *parameters: object) -> list[Any]:
         """Return the first column of all rows that a query finds."""

@@ -37,6 +37,7 @@ from local_rag.store.history_file import (
     open_in_memory,
 )
 from local_rag.store.recorded_questions import forget_marked
+from local_rag.store.schema import transaction
 
 _MOST_IN_MEMORY = 200  # conversations
 _MOST_CACHED = 1000  # answers
@@ -74,15 +75,8 @@ class History:
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        with history_errors(self._folder), self._one_at_a_time:
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                raise
+        with history_errors(self._folder), self._one_at_a_time, transaction(self._connection):
+            yield self._connection
 
     def _rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         with history_errors(self._folder), self._one_at_a_time:

@@ -14,6 +14,7 @@ from statistics import median
 
 from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.keys import key_of
+from local_rag.store.schema import transaction
 from local_rag.store.storage_errors import storage_errors
 
 HISTORY_FILE = "history.sqlite3"
@@ -224,11 +225,10 @@ class Usage:
 
 def count_use(folder: Path, *, answered: bool, seconds: float) -> None:
     """Count a question, unless the file cannot be written."""
-    with suppress(sqlite3.Error, OSError, LibraryError), closing(open_history(folder, _COUNT_TIMEOUT)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
+    wrong = suppress(sqlite3.Error, OSError, LibraryError)
+    with wrong, closing(open_history(folder, _COUNT_TIMEOUT)) as connection, transaction(connection):
         connection.execute("DELETE FROM uses WHERE at < ?", (time.time() - _DAYS * _DAY,))
         connection.execute("INSERT INTO uses VALUES (?, ?, ?)", (time.time(), answered, seconds))
-        connection.execute("COMMIT")
 
 
 def usage_of(folder: Path) -> Usage:

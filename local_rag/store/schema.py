@@ -2,6 +2,8 @@
 
 import sqlite3
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from local_rag.errors import LibraryError
@@ -202,6 +204,20 @@ def crc32(*values: str | bytes) -> int:
     return zlib.crc32(b"".join(value.encode() if isinstance(value, str) else value for value in values))
 
 
+@contextmanager
+def transaction(connection: sqlite3.Connection, *, keep: bool = True) -> Iterator[sqlite3.Connection]:
+    """Write all or nothing; without `keep`, nothing is written in the end."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield connection
+        connection.execute("COMMIT" if keep else "ROLLBACK")
+    except BaseException:
+        # SQLite itself rolls back when the disk is full or fails.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
 def schema_version(connection: sqlite3.Connection) -> int:
     """Return the schema version of a database, 0 for an empty one."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
@@ -227,14 +243,8 @@ def create_tables(connection: sqlite3.Connection) -> None:
     connection.create_function("crc32", -1, crc32, deterministic=True)
     if schema_version(connection):
         return
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection):
         if not schema_version(connection):  # asked again: another process may have created them in the meantime
             for statement in _TABLES.split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
