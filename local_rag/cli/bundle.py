@@ -38,16 +38,10 @@ class PartSize(click.ParamType):  # type: ignore[type-arg]
         return size
 
 
-class Glibc(click.ParamType):  # type: ignore[type-arg]
-    """A version of glibc such as 2.28."""
-
-    name = "version"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the version if it is valid."""
-        if not re.fullmatch(r"2\.\d{1,2}", value):
-            self.fail(f"{value!r} is not a version of glibc such as 2.28.", param, ctx)
-        return str(value)
+def _glibc(_ctx: click.Context, _option: click.Parameter, value: str) -> str:
+    if value and not re.fullmatch(r"2\.\d{1,2}", value):
+        raise click.BadParameter(f"{value!r} is not a version of glibc such as 2.28.")
+    return value
 
 
 prefix_option = click.option(
@@ -76,7 +70,14 @@ def command() -> None:
 )
 @click.option("--without-models", is_flag=True, help="Pack only the program, as an update.")
 @click.option("--part-size", type=PartSize(), default="3900M", help="Maximum size of a part, up to 3900M.")
-@click.option("--glibc", type=Glibc(), help="Oldest glibc to support.  [default: what the packages need]")
+@click.option(
+    "--glibc",
+    default="",
+    show_default=False,
+    metavar="VERSION",
+    callback=_glibc,
+    help="Oldest glibc to support.  [default: what the packages need]",
+)
 @click.option("--python", type=PRESENT_FILE, help="Archive (.tar.gz) of a Python interpreter to pack.")
 @click.option("--sign", type=PRESENT_FILE, help="OpenSSH private key to sign with.")
 @click.option(
@@ -102,7 +103,6 @@ def create(*, dry_run: bool, as_json: bool, without_models: bool, part_size: int
     from platformdirs import user_cache_path
 
     cache = user_cache_path("local-rag", appauthor=False) / "bundle"
-    given["glibc"] = given["glibc"] or ""
     packing = Packing(**given, models=not without_models, part_bytes=part_size, cache=cache)
 
     def show(plan: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from local_rag.asking import Mark
-from local_rag.cli.options import Command, json_option, library_options, open_library
+from local_rag.cli.options import FILE, Command, json_option, library_options, open_library
 from local_rag.display import counted, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError
 from local_rag.feedback.gaps import gap_as_dict, gaps_as_csv, gaps_as_lines, gaps_as_markdown
@@ -53,12 +53,7 @@ def mark(verdict: str | None, question: str | None, library: Path, undo: bool, a
 
 @click.command(cls=Command, epilog="Example: local-rag gaps --output gaps.md")
 @library_options
-@click.option(
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write them to a file, .md or .csv.",
-)
+@click.option("--output", type=FILE, help="Write them to a file, .md or .csv.")
 @json_option
 def gaps(library: Path, output: Path | None, as_json: bool, **settings: Any) -> None:
     """List what is missing: the questions that were refused or marked as wrong, grouped by meaning, newest first.

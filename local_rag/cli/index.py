@@ -225,23 +225,16 @@ def _skipped(item: Skipped) -> str:
 
 def _verdict(report: IndexReport) -> str:
     """Say in one line whether a person must look at something."""
-    concerns = [
-        _concern(
-            sum(not item.waiting for item in report.skipped[: report.to_look_at]),
-            "file that is not read",
-            "files that are not read",
-        ),
-        _concern(report.waiting_for_ocr, "page that waits for OCR", "pages that wait for OCR"),
-        _concern(len(report.unreachable), "folder that is not reachable", "folders that are not reachable"),
-    ]
-    problems = ", ".join(filter(None, concerns))
+    unread = sum(not item.waiting for item in report.skipped[: report.to_look_at])
+    concerns = (
+        (unread, "file that is not read", "files that are not read"),
+        (report.waiting_for_ocr, "page that waits for OCR", "pages that wait for OCR"),
+        (len(report.unreachable), "folder that is not reachable", "folders that are not reachable"),
+    )
+    problems = ", ".join(f"{count} {one if count == 1 else several}" for count, one, several in concerns if count)
     held = f"{counted(report.documents, 'document')}, {counted(report.chunks, 'chunk')}, {report.seconds:.0f} s"
     verdict = f"Please look at: {problems}. Everything else is fine" if problems else "Everything is fine"
     if not report.documents:
         found = f"Please look at: {problems}" if problems else "Nothing was found to read"
         return f"{found}; the library holds no documents, {report.seconds:.0f} s."
     return f'{verdict}: {held}. Next: local-rag ask "your question"'
-
-
-def _concern(count: int, one: str, several: str) -> str:
-    return f"{count} {one if count == 1 else several}" if count else ""

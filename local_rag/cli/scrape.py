@@ -1,6 +1,7 @@
 """The `local-rag scrape` command."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -32,16 +33,7 @@ from local_rag.scraping.scraper import scrape
 @click.option("--allow-private", is_flag=True, help="Follow links and redirects to private addresses.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per page.")
 def command(
-    *,
-    urls: tuple[str, ...],
-    depth: int,
-    same_site: bool,
-    max_pages: int,
-    delay: float,
-    output: Path,
-    selector: str | None,
-    allow_private: bool,
-    as_json: bool,
+    *, urls: tuple[str, ...], max_pages: int, output: Path, selector: str | None, as_json: bool, **limits: Any
 ) -> None:
     """Fetch web pages as Markdown files to index.
 
@@ -55,16 +47,7 @@ def command(
     except LocalRagError as error:
         raise click.UsageError(str(error)) from None
     counts = {"written": 0, "unchanged": 0, "skipped": 0}
-    for page in scrape(
-        addresses,
-        output=output,
-        depth=depth,
-        same_site=same_site,
-        max_pages=max_pages,
-        selector=selector,
-        delay=delay,
-        allow_private=allow_private,
-    ):
+    for page in scrape(addresses, output=output, max_pages=max_pages, selector=selector, **limits):
         counts[page.status] += 1
         if as_json:
             path = None if page.path is None else str(page.path)

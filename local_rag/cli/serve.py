@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, cast
 
 import click
 
@@ -277,8 +277,9 @@ def mcp(library: Path, with_ask: bool, **settings: Any) -> None:
     try:
         serve(make_server(service, instructions, with_ask=with_ask), lines)
     finally:
-        if not worker.close(_FREEING_SECONDS):
-            _leave(130 if sys.exc_info()[0] else 0)
+        if not worker.close(_FREEING_SECONDS):  # nothing can stop modules or models that are still being loaded
+            sys.stderr.flush()
+            os._exit(130 if sys.exc_info()[0] else 0)
 
 
 def _instructions(folder: Path, settings: Mapping[str, Any]) -> str:
@@ -295,12 +296,6 @@ def _instructions(folder: Path, settings: Mapping[str, Any]) -> str:
         if resolve_settings(folder, {}, **settings).search_engine.address:
             return RULES  # only the index of the library is reachable from here, in the search engine
         raise
-
-
-def _leave(status: int = 0) -> NoReturn:
-    """End at once, because nothing can stop modules or models that are still being loaded."""
-    sys.stderr.flush()
-    os._exit(status)
 
 
 @click.group(cls=DefaultGroup, default="list")
