@@ -205,22 +205,22 @@ def _licences(wheel: zipfile.ZipFile) -> Iterator[str]:
     named = {one.strip() for one in metadata.get_all("License-File", [])}
     for info in sorted(wheel.infolist(), key=lambda one: one.filename):
         inside = info.filename.partition(".dist-info/")[2]
-        last = info.filename.rpartition("/")[2]
-        is_text = Path(last).suffix.lower() in _TEXT and _NAMES.fullmatch(last)
         is_named = inside in named or inside.removeprefix("licenses/") in named or inside.startswith("licenses/")
-        if (is_named or is_text) and not info.is_dir() and info.file_size <= _LARGEST:
+        if (is_named or _is_licence(info.filename)) and not info.is_dir() and info.file_size <= _LARGEST:
             yield info.filename
 
 
 def licences_of_model(entry: ModelEntry, folder: Path) -> Texts:
     """Return the licences and notices in a model's folder, or the standard text; raise BundleError if none."""
-    found = [(path.name, path.read_bytes()) for path in sorted(folder.glob("*")) if _is_licence(path)]
+    files = (path for path in sorted(folder.glob("*")) if path.is_file() and _is_licence(path.name))
+    found = [(path.name, path.read_bytes()) for path in files]
     own = [(name, text) for name, text in found if not name.lower().startswith("model_card")]
     return found if own else found + _by_expression(entry.name, entry.licence, folder)
 
 
-def _is_licence(path: Path) -> bool:
-    return path.is_file() and path.suffix.lower() in _TEXT and _NAMES.fullmatch(path.name) is not None
+def _is_licence(path: str) -> bool:
+    name = path.rpartition("/")[2]
+    return Path(name).suffix.lower() in _TEXT and _NAMES.fullmatch(name) is not None
 
 
 def licences_of_interpreter(path: Path) -> Texts:
@@ -229,11 +229,8 @@ def licences_of_interpreter(path: Path) -> Texts:
         found = [
             (member.name, file.read())
             for member in packed
-            if member.isfile()
-            and "site-packages" not in member.name
-            and _NAMES.fullmatch(Path(member.name).name)
-            and Path(member.name).suffix.lower() in _TEXT
-            and (file := packed.extractfile(member))
+            if member.isfile() and "site-packages" not in member.name and _is_licence(member.name)
+            if (file := packed.extractfile(member))
         ]
     if not found:
         raise BundleError("platform", f"{path} contains no licence of the interpreter; choose another with --python.")

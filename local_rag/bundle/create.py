@@ -83,9 +83,19 @@ class BundleContents:
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers and sizes of the files."""
-        estimated = sorted(name for name, item in self.wheels.items() if item.source is None)
-        options = {"estimated": estimated, "left_out": self.left_out, "output": str(self.packing.output)}
-        return plan.summary(self.items, self.packing.profile) | options
+        kinds = {
+            kind: {"files": len(some), "bytes": sum(item.bytes for item in some)}
+            for kind in dict.fromkeys(item.kind for item in self.items)
+            if (some := [item for item in self.items if item.kind == kind])
+        }
+        return {
+            "profile": self.packing.profile,
+            "bytes": sum(item.bytes for item in self.items),
+            "kinds": kinds,
+            "estimated": sorted(name for name, item in self.wheels.items() if item.source is None),
+            "left_out": self.left_out,
+            "output": str(self.packing.output),
+        }
 
 
 def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> BundleContents:
@@ -119,7 +129,8 @@ def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> 
         contents.items += contents.needed_models
     if packing.python:
         require_interpreter(packing.python)
-        contents.items.append(item_of(f"python/{_plain_name(packing.python.name)}", "python", packing.python))
+        name = re.sub(r"[^A-Za-z0-9._+-]", "-", packing.python.name).lstrip(".-") or "python.tar"
+        contents.items.append(item_of(f"python/{name}", "python", packing.python))
     if packing.library:
         step("copying the library")
         name = plan.library_name(packing.library)
@@ -316,10 +327,6 @@ def require_interpreter(path: Path) -> None:
         raise BundleError(
             "platform", f"{path} does not contain bin/python{PYTHON}, which the wheels need; choose another --python."
         )
-
-
-def _plain_name(name: str) -> str:
-    return re.sub(r"[^A-Za-z0-9._+-]", "-", name).lstrip(".-") or "python.tar"
 
 
 def create(packing: Packing, step: Step, show: Callable[[dict[str, Any]], None], *, dry_run: bool) -> dict[str, Any]:

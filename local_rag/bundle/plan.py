@@ -118,15 +118,6 @@ def bundle_id(version: str, items: list[Item]) -> str:
     return f"{version}-{key_of([(item.path, item.sha256) for item in items])[:12]}"
 
 
-def summary(items: list[Item], profile: str) -> dict[str, Any]:
-    """Return the numbers and sizes of files by kind."""
-    sizes: dict[str, list[int]] = {}
-    for item in items:
-        sizes.setdefault(item.kind, []).append(item.bytes)
-    kinds = {kind: {"files": len(some), "bytes": sum(some)} for kind, some in sizes.items()}
-    return {"profile": profile, "bytes": sum(item.bytes for item in items), "kinds": kinds}
-
-
 # Settings that name machines or files of the packer.
 _OF_THIS_MACHINE = ("search_engine", "cluster", "answer_hosts", "answer_model", "rerank_model", "gpu_layers")
 _SPARE = 16 * 1024 * 1024

@@ -23,6 +23,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -177,9 +178,8 @@ def _check_parts(
 ) -> Tuple[Dict[str, Any], int, List[Problem]]:
     """Hash the parts and all members in one pass; return the manifest, the bytes read, and the problems."""
     there = [name for name in parts if name not in absent]
-    stream = archive.Stream([folder / name for name in there])
     manifest, problems = {}, []  # type: Dict[str, Any], List[Problem]
-    try:
+    with closing(archive.Stream([folder / name for name in there])) as stream:
         try:
             if len(there) == len(parts):
                 manifest = _check_members(stream, machine, begin)
@@ -188,15 +188,10 @@ def _check_parts(
                 raise
             problems.append(Problem(error.kind, "", str(error)))
         zeros = stream.rest()
-    finally:
-        stream.close()
     damaged = [name for name, found in zip(there, stream.hashes) if found != sums[name]]
     if damaged or len(there) < len(parts):
-        return (
-            {},
-            stream.bytes,
-            [Problem("integrity", name, "is damaged or truncated; copy it again") for name in damaged],
-        )
+        problems = [Problem("integrity", name, "is damaged or truncated; copy it again") for name in damaged]
+        return {}, stream.bytes, problems
     if manifest and not zeros:
         problems.append(Problem("integrity", "", "The archive has data after its end; copy the bundle again."))
     return manifest, stream.bytes, problems

@@ -10,13 +10,10 @@ import socket
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from local_rag.errors import ClusterError
 from local_rag.files import needs_package, write_whole
-
-if TYPE_CHECKING:
-    import ssl
 
 _HOUR, _YEARS = timedelta(hours=1), timedelta(days=3650)  # clocks of machines differ a little
 CONNECT_SECONDS = 5.0
@@ -109,7 +106,9 @@ class Certificates:
                 # Whether it takes the certificate of this machine, the other side says after the handshake.
                 welcome = encrypted.recv(1)
         except ssl.SSLError as error:
-            raise ClusterError(f"The connection to {host}:{port} is refused: {_meaning(error)}.") from None
+            said = str(error)
+            meaning = next((meaning for words, meaning in _MEANINGS.items() if words in said), said)
+            raise ClusterError(f"The connection to {host}:{port} is refused: {meaning}.") from None
         except OSError:
             welcome = b""
         if not welcome:
@@ -129,11 +128,6 @@ _MEANINGS = {
     "ALERT": f"the head does not take the certificate of this machine; {_AGAIN}",
     "WRONG_VERSION_NUMBER": "no encrypted connection is offered there; correct the setting `cluster.address`",
 }
-
-
-def _meaning(error: "ssl.SSLError") -> str:
-    said = str(error)
-    return next((meaning for words, meaning in _MEANINGS.items() if words in said), said)
 
 
 def _x509() -> Any:

@@ -208,17 +208,13 @@ class Driver(Generic[Item, Handle]):
                 return task
         return None
 
-    def _pause(self, slot: str) -> None:
-        """Give a slot no work for a while; the pause doubles each time."""
-        seconds = self._pauses.get(slot, (0.0, _PAUSE_SECONDS))[1]
-        self._pauses[slot] = self.clock() + seconds, min(2 * seconds, _LONGEST_PAUSE)
-
     def _ended(
         self, slot: str, task: Task[Item], event: Ended | Failed, retries: deque[Task[Item]]
     ) -> Iterator[GivenUp]:
         """Queue the remaining items of a task again, part by part if it had begun; yield what was tried too often."""
         if isinstance(event, Failed):
-            self._pause(slot)
+            seconds = self._pauses.get(slot, (0.0, _PAUSE_SECONDS))[1]
+            self._pauses[slot] = self.clock() + seconds, min(2 * seconds, _LONGEST_PAUSE)
         if not task.items:  # only its last message was lost
             return
         reason = event.reason if isinstance(event, Failed) else "ended before it was finished"

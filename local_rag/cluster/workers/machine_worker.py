@@ -61,8 +61,9 @@ def facts_of(names: Mapping[Role, str]) -> dict[str, str]:
         try:
             model = resolve(name, role)
             found[f"{role} model"] = f"{name} {_files_sha256(model)[:16]}"
-            if role == "embed":
-                found["embed model runs"] = _what_runs(model)
+            if role == "embed":  # each machine may have made its own copy
+                copy = find_copy(model)
+                found["embed model runs"] = f"{copy.name} {_sha256(copy)[:16]}" if copy else "the original files"
         except (ModelError, OSError) as error:
             found[f"{role} model"] = f"missing: {error}"
     return found
@@ -74,12 +75,6 @@ def _code() -> str:
     for file in sorted(folder.rglob("*.py")):
         digest.update(f"{file.relative_to(folder)} {file_sha256(file)}\n".encode())
     return f"{version('local-rag')} {digest.hexdigest()[:16]}"
-
-
-def _what_runs(model: InstalledModel) -> str:
-    """Return the file that an embedder runs from, with its hash: each machine may have made its own copy."""
-    copy = find_copy(model)
-    return f"{copy.name} {_sha256(copy)[:16]}" if copy else "the original files"
 
 
 def _sha256(file: Path) -> str:
