@@ -42,7 +42,6 @@ class Format:
 
 _MARKDOWN = ".md .markdown .mdown .mkd .mdx .qmd .rmd"
 
-
 _CONVERTERS = {
     ".csv .tsv": "sheets.convert_csv",
     ".eml": "mail.convert_mail",
@@ -58,7 +57,6 @@ _CONVERTERS = {
     ".bmp .jpeg .jpg .png .tif .tiff .webp": "images.convert_image",
 }
 
-
 _ARCHIVES = {
     ".docx .docm .dotx .dotm": "office.convert_docx",
     ".epub": "books.convert_epub",
@@ -68,7 +66,6 @@ _ARCHIVES = {
     ".pptx .pptm .potx .potm .ppsx .ppsm": "office.convert_pptx",
     ".xlsx .xlsm .xltx .xltm": "sheets.convert_xlsx",
 }
-
 
 _LANGUAGES = {
     "c": ".c .h",
@@ -109,7 +106,6 @@ _LANGUAGES = {
     "yaml": ".yaml .yml",
 }
 
-
 # Skipped without being opened. The reader detects other binary files when it opens them.
 _UNSUPPORTED = {
     IMAGE: ".gif .ico .svg .heic .avif .psd .ai .eps .xcf",
@@ -123,16 +119,13 @@ _UNSUPPORTED = {
     ".mobi .azw .azw3 .djvu .ps .one .vsd .vsdx",
 }
 
-
 _KEY_SUFFIXES = ".pem .ppk .p12 .pfx .p8 .jks .keystore .kdb .kdbx .keytab .ovpn .tfstate .tfvars"
-
 
 _KEY_NAMES = (
     "id_rsa id_dsa id_ecdsa id_ecdsa_sk id_ed25519 id_ed25519_sk credentials credentials.json credentials.csv secrets "
     "secrets.json secrets.yaml secrets.yml secrets.toml htpasswd shadow .env .netrc .pgpass .npmrc .pypirc .htpasswd "
     ".git-credentials"
 )
-
 
 # Later entries replace earlier ones, so a format that can be read is never skipped as unsupported.
 FORMATS: Mapping[str, Format] = {
@@ -148,10 +141,8 @@ FORMATS: Mapping[str, Format] = {
     },
 }
 
-
 _BY_NAME = dict.fromkeys(_KEY_NAMES.split(), Format(unsupported=KEYS))
 _BY_NAME["zotero.sqlite"] = Format(converter="zotero.convert_zotero")
-
 
 PLAIN_TEXT = Format()
 

@@ -69,10 +69,8 @@ class IsolatedReader:
         memory: int = MAX_MEMORY,
         still_seconds: float = MAX_STILL_SECONDS,
     ) -> None:
-        self._splitting = splitting
-        self._seconds = seconds
-        self._memory = memory
-        self._still_seconds = still_seconds
+        self._splitting, self._seconds = splitting, seconds
+        self._memory, self._still_seconds = memory, still_seconds
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> "IsolatedReader":

@@ -15,7 +15,6 @@ from local_rag.text.tokens import keyword_tokens
 _WORD = re.compile(r"\w+(?:['\u2019-]\w+)*")
 _LEAST_SHARED = 2  # words that the best sentence has in common with the question
 
-
 MarkKind = Literal["best", "term", "passage"]
 
 

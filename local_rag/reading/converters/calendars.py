@@ -13,24 +13,11 @@ _PARAMETER = re.compile(r';([A-Za-z-]{1,60})=(?:"([^"]*)"|([^;:"]*))')
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?(Z?)")
 _DURATION = re.compile(r"(-?)P(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,4})M)?(?:\d{1,4}S)?)?")
 _ENTRIES = {"VEVENT", "VTODO", "VJOURNAL"}
-_NAMES = {
-    "SUMMARY": "Event",
-    "STATUS": "Status",
-    "DTSTART": "Start",
-    "DTEND": "End",
-    "DUE": "Due",
-    "DURATION": "Duration",
-    "RRULE": "Repeats",
-    "RDATE": "Also on",
-    "EXDATE": "Not on",
-    "RECURRENCE-ID": "Instead of the one on",
-    "LOCATION": "Location",
-    "ORGANIZER": "Organizer",
-    "ATTENDEE": "Attendee",
-    "DESCRIPTION": "Description",
-}
 _TIMES = {"DTSTART", "DTEND", "DUE", "RDATE", "EXDATE", "RECURRENCE-ID"}
 _PEOPLE = {"ORGANIZER", "ATTENDEE"}
+_NAMES = {name: name.capitalize() for name in ("STATUS", "DUE", "DURATION", "LOCATION", "DESCRIPTION", *_PEOPLE)}
+_NAMES |= {"SUMMARY": "Event", "DTSTART": "Start", "DTEND": "End", "RRULE": "Repeats", "RDATE": "Also on"}
+_NAMES |= {"EXDATE": "Not on", "RECURRENCE-ID": "Instead of the one on"}
 _UNITS = {
     "YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour", "MINUTELY": "minute",
 }  # fmt: skip
@@ -40,7 +27,6 @@ _DAYS = {
 }  # fmt: skip
 _DAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _PLACES = {"1": "first ", "2": "second ", "3": "third ", "4": "fourth ", "5": "fifth ", "-1": "last "}
-
 
 # A line of a part of a calendar: name, parameters, value.
 _Line = tuple[str, dict[str, str], str]

@@ -91,7 +91,12 @@ def main_content(page: "BeautifulSoup") -> tuple[str, tuple[str, ...]]:
 
 
 def _images(tag: "Tag") -> tuple[str, ...]:
-    return notes_of({"image* without a description": count_images(tag)})
+    """Note the images without a description that are stored within the page itself."""
+    count = sum(
+        str(image.get("src", "")).startswith("data:") and not str(image.get("alt") or "").strip()
+        for image in tag.find_all("img")
+    )
+    return notes_of({"image* without a description": count})
 
 
 def _extract(page: "BeautifulSoup", body: "Tag", total: int) -> str:
@@ -273,14 +278,6 @@ def _with_own_text(page: "Tag") -> set[int]:
             found.add(id(above))
             above = above.parent
     return found
-
-
-def count_images(tag: "Tag") -> int:
-    """Count the images without a description that are stored within the page itself."""
-    return sum(
-        str(image.get("src", "")).startswith("data:") and not str(image.get("alt") or "").strip()
-        for image in tag.find_all("img")
-    )
 
 
 def to_markdown(tag: "Tag", labels: Mapping[int, str] | None = None) -> str:

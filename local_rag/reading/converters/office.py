@@ -115,7 +115,6 @@ _STYLES = "p[style-name='Title'] => h1:fresh\ncomment-reference => sup"
 _PAGES, _ARCHIVES = {".htm", ".html", ".xhtml"}, {".mht", ".mhtml"}
 _NOTES = re.compile(r"(?:footnote|endnote|comment)-")
 
-
 _OTHER_SLIDES = re.compile(
     rb"application/vnd\.(?:openxmlformats-officedocument\.presentationml\.(?:slideshow|template)"
     rb"|ms-powerpoint\.(?:slideshow|template)\.macroEnabled)\.main\+xml"

@@ -39,7 +39,6 @@ _MOST_LARGE = 0.3  # of the characters
 _MOST_OUTLINE = 5000  # entries
 _SAME_PLACE = 6.0  # points between the columns of a table that goes on on the next page
 
-
 Recognize = Callable[[Any, int], RecognizedPage]  # reads a page of PDFium's with its number from 0
 
 

@@ -205,17 +205,12 @@ def numbering_part() -> Any:
     """Return the two lists that a prepared document refers to: 1 is numbered, 2 has bullets."""
     from lxml import etree
 
-    root = etree.Element(f"{WORD}numbering", nsmap={"w": WORD[1:-1]})
-    for number, numeral in (("1", "decimal"), ("2", "bullet")):
-        abstract = etree.SubElement(root, f"{WORD}abstractNum", {f"{WORD}abstractNumId": number})
-        for level in range(_DEEPEST_LEVEL + 1):
-            abstract.append(defined := _made(abstract, "lvl", None))
-            defined.set(f"{WORD}ilvl", str(level))
-            defined.append(_made(defined, "numFmt", numeral))
-    for number in ("1", "2"):
-        listed = etree.SubElement(root, f"{WORD}num", {f"{WORD}numId": number})
-        listed.append(_made(listed, "abstractNumId", number))
-    return root
+    lists = ""
+    for number, numeral in enumerate(("decimal", "bullet"), start=1):
+        levels = (f'<lvl w:ilvl="{at}"><numFmt w:val="{numeral}"/></lvl>' for at in range(_DEEPEST_LEVEL + 1))
+        lists += f'<abstractNum w:abstractNumId="{number}">{"".join(levels)}</abstractNum>'
+        lists += f'<num w:numId="{number}"><abstractNumId w:val="{number}"/></num>'
+    return etree.fromstring(f'<numbering xmlns="{WORD[1:-1]}" xmlns:w="{WORD[1:-1]}">{lists}</numbering>')
 
 
 def lines_of(root: Any) -> Iterator[str]:

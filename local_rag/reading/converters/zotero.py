@@ -65,7 +65,7 @@ def _converted(database: sqlite3.Connection) -> Converted:
         name: _listed(database, query)
         for name, query in (("By", _CREATORS), ("Collections", _COLLECTIONS), ("Tags", _TAGS), ("notes", _NOTES))
     }
-    annotations = defaultdict[int, list[str]](list)
+    annotations = lists["annotations"] = defaultdict(list)
     for item, text, comment, page in database.execute(_ANNOTATIONS):
         if len(annotations[item]) < _MOST_LINES:
             place = f" (page {_line(page)})" if page else ""
@@ -73,12 +73,13 @@ def _converted(database: sqlite3.Connection) -> Converted:
     sections = Sections()
     for item, kind in items[:_MOST_ITEMS]:
         sections.heading(values[item].get("title") or f"Untitled {kind}")
-        sections.add(_item(kind, values[item], item, lists, annotations[item]))
+        of_item = {name: some.get(item, []) for name, some in lists.items()}
+        sections.add(_item(kind, values[item], of_item))
     left_out = notes_of({"item* beyond the limit": len(items) - _MOST_ITEMS}) if len(items) > _MOST_ITEMS else ()
     return sections.converted("Zotero", notes=left_out)
 
 
-def _listed(database: sqlite3.Connection, query: str) -> Mapping[int, list[str]]:
+def _listed(database: sqlite3.Connection, query: str) -> dict[int, list[str]]:
     found = defaultdict[int, list[str]](list)
     for item, value in database.execute(query):
         if len(found[item]) < _MOST_LINES:
@@ -86,19 +87,13 @@ def _listed(database: sqlite3.Connection, query: str) -> Mapping[int, list[str]]
     return found
 
 
-def _item(
-    kind: str,
-    values: Mapping[str, str],
-    item: int,
-    lists: Mapping[str, Mapping[int, list[str]]],
-    annotations: Sequence[str],
-) -> str:
-    lines = [f"{name}: {', '.join(map(_line, lists[name].get(item, ())))}" for name in ("By", "Collections", "Tags")]
+def _item(kind: str, values: Mapping[str, str], lists: Mapping[str, Sequence[str]]) -> str:
+    lines = [f"{name}: {', '.join(map(_line, lists[name]))}" for name in ("By", "Collections", "Tags")]
     lines = [line for line in lines if not line.endswith(": ")]
     lines += [f"{name}: {values[field]}" for field, name in _FIELDS.items() if name and values.get(field)]
-    notes = (note for note in lists["notes"].get(item, ()) if note.strip())
+    notes = filter(str.strip, lists["notes"])
     lines += [f"Note: {_line(convert_whole_page(note.encode(), 'utf-8').text)}" for note in notes]
-    lines += [f"Annotation: {one}" for one in annotations if one]
+    lines += [f"Annotation: {one}" for one in lists["annotations"] if one]
     return "\n\n".join([f"Type: {kind}", *lines])
 
 

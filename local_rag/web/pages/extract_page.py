@@ -67,13 +67,8 @@ def table(request: PageRequest) -> Response:
     view, wanted = _view(request), _STATES.get(request.query_params.get("show", ""), "")
     if request.wants_json:
         name = request.library.place_names()
-        return json_response(
-            {
-                "name": view.saved.name,
-                "running": view.run.running,
-                "rows": [row_as_dict(view.table.columns, row, name) for row in view.table.rows],
-            }
-        )
+        listed = [row_as_dict(view.table.columns, row, name) for row in view.table.rows]
+        return json_response({"name": view.saved.name, "running": view.run.running, "rows": listed})
     rows = [row for row in view.table.rows if not wanted or any(one and one.state == wanted for one in row.cells)]
     start = parse_number(request.query_params.get("from", "")) or 0
     return request.page(

@@ -46,7 +46,6 @@ OUTCOMES: Mapping[RowOutcome, str] = {
 ROWS = 100  # on a page
 _MOST_LISTED = 5  # places of a list
 
-
 _ORDERS: Mapping[str, Callable[[tuple[int, Answer, RowOutcome]], Any]] = {
     "number": lambda one: one[0],
     "question": lambda one: (one[1].question.casefold(), one[0]),
