@@ -133,9 +133,10 @@ def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> 
         contents.items.append(item_of(f"python/{name}", "python", packing.python))
     if packing.library:
         step("copying the library")
-        name = plan.library_name(packing.library)
         copy_for_bundle(packing.library, temporary / "library", packing.profile)
-        contents.items += plan.library_items(temporary / "library", name)
+        copy = temporary / "library"
+        files = sorted(path for path in copy.rglob("*") if path.is_file())
+        contents.items += [item_of(f"library/{path.relative_to(copy).as_posix()}", "library", path) for path in files]
     if fetching:
         models = contents.entries if packing.models else []
         contents.items += documents_for_approval(contents.wheels, models, list(contents.items), packing.python)

@@ -107,12 +107,6 @@ def library_name(folder: Path) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip(".-")[:60] or "library"
 
 
-def library_items(folder: Path, name: str) -> list[Item]:
-    """Return the files of a library's copy."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return [item_of(f"library/{path.relative_to(folder).as_posix()}", "library", path) for path in files]
-
-
 def bundle_id(version: str, items: list[Item]) -> str:
     """Return a bundle's id: its version and a hash of its content."""
     return f"{version}-{key_of([(item.path, item.sha256) for item in items])[:12]}"

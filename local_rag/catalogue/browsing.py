@@ -124,8 +124,8 @@ Order = Literal["path", "title", "changed", "size"]
 ORDERS: Mapping[Order, Callable[[StoredDocument], Any]] = {
     "path": lambda one: one.path,
     "title": lambda one: (one.title.casefold(), one.path),
-    "changed": lambda one: (one.modified_ns, one.path),
-    "size": lambda one: (one.size, one.path),
+    "changed": lambda one: (one.stamp.modified_ns, one.path),
+    "size": lambda one: (one.stamp.size, one.path),
 }
 
 
@@ -188,8 +188,8 @@ def browse(store: Store, files: FileStates, wanted: Look, *, start: int, count: 
             one.chunks,
             one.vectors,
             one.notes,
-            one.document.size,
-            one.document.modified_ns // 10**9,
+            one.document.stamp.size,
+            one.document.stamp.modified_ns // 10**9,
         )
         for one in shown
     )

@@ -87,7 +87,7 @@ def compare_documents(
 def _kind(stored: StoredDocument, found: ScannedFile) -> str:
     if not stored.stamp.matches(found.stamp):
         try:
-            if stored.size != found.stamp.size or stored.sha256 != found.sha256():
+            if stored.stamp.size != found.stamp.size or stored.sha256 != found.sha256():
                 return "changed"
         except OSError:  # vanished or no longer readable: reading it will report that
             return "changed"
@@ -98,7 +98,7 @@ def _kind(stored: StoredDocument, found: ScannedFile) -> str:
 
 def _moved(new: Sequence[ScannedFile], missing: Sequence[StoredDocument]) -> dict[ScannedFile, StoredDocument]:
     """Match each missing document with at most one new file of the same content."""
-    sizes = {stored.size for stored in missing}
+    sizes = {stored.stamp.size for stored in missing}
     left: dict[str, list[StoredDocument]] = {}
     for stored in reversed(missing):
         left.setdefault(stored.sha256, []).append(stored)
@@ -216,11 +216,11 @@ def file_state(document: StoredDocument) -> FileState:
         return "missing"
     now = stamp_of(status, 0)
     if mailbox is not None:  # the size is that of the message
-        now = now._replace(size=document.size)
+        now = now._replace(size=document.stamp.size)
     if document.stamp.matches(now):
         return "same"
     with suppress(OSError):  # vanished or no longer readable
-        if now.size == document.size and _sha256(document.path, now) == document.sha256:
+        if now.size == document.stamp.size and _sha256(document.path, now) == document.sha256:
             return "same"
     return "changed"
 

@@ -39,16 +39,6 @@ class StoredDocument(NamedTuple):
     title: str
     split_key: str
 
-    @property
-    def size(self) -> int:
-        """Return the size of the file in bytes."""
-        return self.stamp.size
-
-    @property
-    def modified_ns(self) -> int:
-        """Return when the file was written, in nanoseconds."""
-        return self.stamp.modified_ns
-
 
 @dataclass(frozen=True, slots=True)
 class UnreadFile:

@@ -196,7 +196,8 @@ class QuestionVectors:
     def get(self, question: str) -> bytes | None:
         """Return the vector of a question, None if none is kept."""
         query, key = "SELECT value FROM cached WHERE kind = ? AND key = ?", key_of(self._made_with, question)
-        with suppress(sqlite3.Error, OSError, LibraryError), closing(self._open()) as connection:
+        wrong = suppress(sqlite3.Error, OSError, LibraryError)
+        with wrong, closing(open_history(self._folder, _CACHE_TIMEOUT)) as connection:
             row = connection.execute(query, (_VECTOR, key)).fetchone()
             return row[0] if row and isinstance(row[0], bytes) else None
         return None
@@ -205,13 +206,11 @@ class QuestionVectors:
         """Keep the vector of a question, unless the file cannot be written; the oldest of too many are deleted."""
         row = (_VECTOR, key_of(self._made_with, question), self._made_with, vector)
         oldest = "SELECT rowid FROM cached WHERE kind = ? ORDER BY rowid DESC LIMIT -1 OFFSET ?"
-        with suppress(sqlite3.Error, OSError, LibraryError), closing(self._open()) as connection:
+        wrong = suppress(sqlite3.Error, OSError, LibraryError)
+        with wrong, closing(open_history(self._folder, _CACHE_TIMEOUT)) as connection:
             connection.execute("DELETE FROM cached WHERE kind = ? AND made_with <> ?", (_VECTOR, self._made_with))
             connection.execute("INSERT OR REPLACE INTO cached VALUES (?, ?, ?, ?)", row)
             connection.execute(f"DELETE FROM cached WHERE rowid IN ({oldest})", (_VECTOR, _MOST_CACHED))  # noqa: S608
-
-    def _open(self) -> sqlite3.Connection:
-        return open_history(self._folder, _CACHE_TIMEOUT)
 
 
 @dataclass(frozen=True, slots=True)

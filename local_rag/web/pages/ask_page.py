@@ -155,7 +155,10 @@ async def theme(request: PageRequest) -> Response:
 def open_anything(request: PageRequest) -> Response:
     """List the documents and conversations whose names hold what is typed."""
     wanted = request.query_params.get("q", "").strip().casefold()
-    documents, conversations = _documents(request, wanted), _conversations(request, wanted)
+    with request.history() as history:
+        kept: list[KeptConversation] = history.conversations(count=_MOST_NAMED, containing=wanted)
+    documents = _documents(request, wanted)
+    conversations = [{"name": one.title, "address": f"/?conversation={one.id}"} for one in kept]
     if request.wants_json:
         return json_response({"documents": documents, "conversations": conversations})
     shown: dict[str, Any] = {"wanted": wanted, "documents": documents, "conversations": conversations}
@@ -203,12 +206,6 @@ def _documents(request: PageRequest, wanted: str) -> list[dict[str, str]]:
             in_name = all(word in folded.rpartition("/")[2] for word in words)
             found.append((not in_name, folded, {"name": shown, "address": f"/document/{number}"}))
     return [page for *_, page in nsmallest(_MOST_NAMED, found, key=lambda one: one[:2])]
-
-
-def _conversations(request: PageRequest, wanted: str) -> list[dict[str, str]]:
-    with request.history() as history:
-        kept: list[KeptConversation] = history.conversations(count=_MOST_NAMED, containing=wanted)
-    return [{"name": one.title, "address": f"/?conversation={one.id}"} for one in kept]
 
 
 def answer_stream(request: PageRequest, asked: AskRequest, *, shown: int = 0) -> EventStream:
