@@ -75,6 +75,8 @@ def parse(path: Path, data: bytes, *, depth: int = 0, recognize: "Recognize | No
     `recognize` reads images, and the pages of a PDF that have no text.
     """
     suffix, file_format = path.suffix.lower(), format_of(path)
+    if depth and file_format.unsupported:  # files of their own are not even opened
+        raise ReadError(file_format.unsupported)
     if not data.strip():
         raise ReadError(EMPTY)
     if _PRIVATE_KEY.match(data[:_KEY_STARTS_WITHIN]):
@@ -110,7 +112,8 @@ def _with_attachments(path: Path, converted: Converted, depth: int, recognize: "
             notes.append(f"attachments beyond the limit, the first of them {name}, are left out")
             break
         try:
-            document = _parse_attached(Path(name), attached.data, depth + 1, _numbered(recognize, depth, number))
+            pages = _numbered(recognize, depth, number)
+            document = parse(Path(name), attached.data, depth=depth + 1, recognize=pages)
         except ReadError as error:
             waiting += error.waiting
             notes.append(f"the attachment {name} is left out: {error}")
@@ -122,12 +125,6 @@ def _with_attachments(path: Path, converted: Converted, depth: int, recognize: "
     # The pages are those of the file, whose text comes first.
     kept = dict[str, Any](names=converted.names, links=converted.links, quoted=converted.quoted)
     return replace(made, waiting=waiting, pages=converted.pages, ocr=(*converted.ocr, *made.ocr), **kept)
-
-
-def _parse_attached(path: Path, data: bytes, depth: int, recognize: "Recognize | None") -> Document:
-    if reason := format_of(path).unsupported:
-        raise ReadError(reason)
-    return parse(path, data, depth=depth, recognize=recognize)
 
 
 def _numbered(recognize: "Recognize | None", depth: int, number: int) -> "Recognize | None":

@@ -337,7 +337,8 @@ class _Chooser(Extremes):
         else:
             subject_column = None
         if subject_column is None and said.focus in {"how much", "what"}:
-            summed = self._sums()
+            # An amount may stand in several rows, such as what was spent.
+            summed = said.focus == "how much" or _AMOUNT.search(said.text) is not None
             unnamed = said.focus == "how much" and not self._columns("number")
             priced = unnamed and _PRICE_OF.match(said.text)
             measures = self._money(of_one=bool(priced)) if unnamed else self._measures(adds_up=summed)
@@ -369,7 +370,3 @@ class _Chooser(Extremes):
         if len(others) != 1:
             raise NotReadError
         return others[0]
-
-    def _sums(self) -> bool:
-        """Return whether an amount is asked for that may stand in several rows, such as what was spent."""
-        return self.said.focus == "how much" or _AMOUNT.search(self.said.text) is not None
