@@ -101,7 +101,8 @@ class Connection(H11Protocol):
         self._connections, self._peer = connections, ""
         self._address: str | None = None  # whom it counts for
         self._noted: object = None  # the request that it counts for
-        self._timers: dict[str, asyncio.TimerHandle] = {}  # for a request, `waiting`, and for a reader, `writing`
+        self._waiting: asyncio.TimerHandle | None = None
+        self._writing: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a place, or end where there is none."""
@@ -131,12 +132,14 @@ class Connection(H11Protocol):
     def pause_writing(self) -> None:
         """Wait for a client that does not read."""
         super().pause_writing()
-        self._start("writing", self._connections.read_seconds)
+        self._writing = self._writing or self.loop.call_later(self._connections.read_seconds, self.drop)
 
     def resume_writing(self) -> None:
         """Go on with a client that reads again."""
         super().resume_writing()
-        self._stop("writing")
+        if self._writing:
+            self._writing.cancel()
+            self._writing = None
 
     def drop(self) -> None:
         """End the connection at once."""
@@ -148,14 +151,14 @@ class Connection(H11Protocol):
             return
         cycle = self.cycle
         if cycle is None or cycle.response_complete:
-            if "waiting" not in self._timers:
+            if self._waiting is None:
                 self._count_for(self._peer)
                 self._wait()
             return
         if cycle is not self._noted:
             self._noted = cycle
             cast(Scope, cycle.scope)[KEEP] = partial(self._connections.works, self)
-            self._stop("waiting")
+            self._stop_waiting()
             if self._count_for(self._connections.client_of(self._peer, self.headers)):
                 self._connections.waits(self, self._address)
         if not cycle.more_body:
@@ -174,20 +177,18 @@ class Connection(H11Protocol):
     def _wait(self) -> None:
         assert self._address is not None
         self._connections.waits(self, self._address)
-        self._start("waiting", self._connections.seconds)
+        self._waiting = self.loop.call_later(self._connections.seconds, self.drop)
 
-    def _start(self, timer: str, seconds: float) -> None:
-        """End the connection after a while, unless the timer is stopped or already runs."""
-        if timer not in self._timers:
-            self._timers[timer] = self.loop.call_later(seconds, self.drop)
-
-    def _stop(self, timer: str) -> None:
-        if handle := self._timers.pop(timer, None):
-            handle.cancel()
+    def _stop_waiting(self) -> None:
+        if self._waiting:
+            self._waiting.cancel()
+            self._waiting = None
 
     def _leave(self) -> None:
-        self._stop("waiting")
-        self._stop("writing")
+        self._stop_waiting()
+        if self._writing:
+            self._writing.cancel()
+            self._writing = None
         if self._address is not None:
             self._connections.leave(self, self._address)
             self._address = None
