@@ -22,7 +22,7 @@ from pathlib import Path
 from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.compose import Part, compose, text_of
 from local_rag.answering.drafting import drafts, sentences_of
-from local_rag.answering.foreign_questions import in_english
+from local_rag.answering.foreign_questions import answered_from, in_english
 from local_rag.answering.probability import Signals, probability
 from local_rag.answering.prompt import PROPOSAL, closing_prompt
 from local_rag.answering.reading import Prompt, Reading, first_token, prepare
@@ -105,12 +105,19 @@ class Answerer:
         if self.calibration is None or self.form.refusal:
             return None
         best = max((Signals(answers=one.answers) for one in sources), key=self._chance, default=Signals())
-        if self._chance(best) >= self.calibration.answer_from:
+        threshold = self._threshold(question) or 0.0
+        if self._chance(best) >= threshold:
             return None
-        outcome = self._outcome(best, close=self._is_close(_attributor(question, sources, before), sources))
+        close = self._is_close(_attributor(question, sources, before), sources)
+        outcome = self._outcome(best, threshold, close=close)
         likely = probability(best, self.calibration)
         part = Part("", (), outcome or "refused", likely, reader_log_odds=best.answers)
-        return compose(question, sources, [part], threshold=self.calibration.answer_from)
+        return compose(question, sources, [part], threshold=threshold)
+
+    def _threshold(self, question: Question) -> float | None:
+        """Return the least probability of an answer that is given, None without a calibration."""
+        least = self.calibration.answer_from if self.calibration else None
+        return least if least is None or not question.typed else answered_from(least)
 
     def _chance(self, signals: Signals) -> float:
         likely = probability(signals, self.calibration)
@@ -133,7 +140,7 @@ class Answerer:
         `strict`, no sentence with a number or name that its quotation lacks is given. With `anyway`, a doubtful one is.
         `show` is called with the text that stands, whenever it grows or changes.
         """
-        threshold = self.calibration.answer_from if self.calibration else None
+        threshold = self._threshold(question)
         reading = self._read_enough(question, sources, more, before)
         if reading is None:
             nothing = Part("", (), "refused", 0.0 if self.calibration else None)
@@ -199,9 +206,9 @@ class Answerer:
     def _part(self, asking: "_Asking", number: int, earlier: Sequence[Part]) -> Part:
         """Answer, quote or refuse one part of a question, and show it below the `earlier` parts."""
         reading, asked = asking.reading, asking.reading.parts[number]
-        close = self._is_close(asking.attributor, reading.sources)
+        close, threshold = self._is_close(asking.attributor, reading.sources), self._threshold(reading.question)
         signals = replace(reading.signals, answerable=self._first(reading.prompts[number])[0])
-        known = "answered" if asking.anyway else self._outcome(signals, close=close)
+        known = "answered" if asking.anyway else self._outcome(signals, threshold, close=close)
         if known == "refused":
             return Part(asked, (), "refused", probability(signals, self.calibration), signals.odds, signals.answers)
 
@@ -223,7 +230,7 @@ class Answerer:
         if asking.anyway and new:
             return part
         given = part.answers(asked or reading.question.text)
-        return replace(part, outcome=self._outcome(signals, close=close, given=given) or "refused")
+        return replace(part, outcome=self._outcome(signals, threshold, close=close, given=given) or "refused")
 
     def _write(
         self, reading: Reading, number: int, attributor: Attributor, listen: Listener
@@ -246,15 +253,17 @@ class Answerer:
                 signals = replace(signals, right=self._judge(prompt.prefix, " ".join(text.split())))
         return signals, done
 
-    def _outcome(self, signals: Signals, *, close: bool, given: bool | None = None) -> Outcome | None:
+    def _outcome(
+        self, signals: Signals, threshold: float | None, *, close: bool, given: bool | None = None
+    ) -> Outcome | None:
         """Decide what to do with an answer, of which a sentence may be given or not.
 
         Without knowing that, return None if the signals do not decide.
         """
         likely, gate = probability(signals, self.calibration), self.calibration
         far = False
-        if gate and likely is not None:
-            good, far = likely >= gate.answer_from, likely < gate.quote_from
+        if gate and threshold is not None and likely is not None:
+            good, far = likely >= threshold, likely < gate.quote_from
         elif not math.isnan(signals.answerable):
             good, far = signals.answerable >= 0, signals.answerable < _SURE_REFUSAL
         elif given is None:

@@ -7,6 +7,7 @@ import re
 
 from local_rag.llama.generator import Generator, Request
 
+_ANSWERED_FROM = 0.75
 _SYSTEM = "You translate questions into English."
 # An example is repeated by a small model, and an order to be literal costs right questions.
 _REQUEST = "Translate into English. Keep names as they are. Write only the translation.\n\n"
@@ -24,3 +25,12 @@ def in_english(question: str, generator: Generator) -> str:
         [(_, tokens, _)] = generator.complete([Request("translation", prefix, suffix, _MOST_TOKENS)])
     text = " ".join(model.detokenize(tokens).split())
     return "" if set(_NUMBER.findall(text)) - set(_NUMBER.findall(question)) else text
+
+
+def answered_from(least: float) -> float:
+    """Return the least probability with which a translated question is answered: `least` is that of others.
+
+    Of 29 answers to translated questions about corpus/, the four wrong ones, all to bad translations, have less than
+    0.73.
+    """
+    return max(least, _ANSWERED_FROM)

@@ -54,7 +54,8 @@ def select_sources(
     """Return the sources for a question, best first, from the passages found for it and for each of its parts.
 
     The best units of the first passages are shown, each with what belongs to it in the same text, until `tokens` are
-    used. The best unit of the first passage is always among them.
+    used. The best unit of the first passage is among them, unless the best of all leaves no room. Showing it always
+    gave no more right answers: a sure model stopped reading before it had seen the right line.
     """
     found = drop_copies(take_turns(lists))
     passages = found[:_PASSAGES] + [one for one in found[_PASSAGES:] if one.path == found[0].path]

@@ -6,8 +6,9 @@
 
 From cold, each command is a process of its own, with only the disk cache warm; figures are medians of `--rounds`. With
 `--dataset`, one process of each version stays open and answers its questions, evenly spread over the dataset, once
-each. `--against` names a checkout of an earlier version. It indexes the same folders into a library of its own, and the
-two versions take turns; `ratio` is this version's median divided by the earlier one's. Run it on an idle machine.
+each. `--against` names a checkout of an earlier version, with its models in its `models/`. It indexes the same folders
+into a library of its own, and the two versions take turns; `ratio` is this version's median divided by the earlier
+one's. Run it on an idle machine.
 """
 
 import argparse
@@ -50,7 +51,7 @@ class Program:
         own = checkout / ".venv" / "bin" / "python"
         python = own if own.exists() else Path(sys.executable)  # the other checkout may have no environment of its own
         self._command = [str(python), "-P", "-c", START]  # -P: do not import from the working directory
-        models = os.environ.get("LOCAL_RAG_MODELS", str(ROOT / "models"))
+        models = str(checkout / "models")  # its registry is that of the version
         self._environment = os.environ | {"PYTHONPATH": str(checkout), "LOCAL_RAG_MODELS": models}
         self._environment.pop("PYTHONDONTWRITEBYTECODE", None)  # without it, each start compiles all modules
         self._library = library
@@ -124,6 +125,8 @@ class Program:
             "search_seconds": search["seconds"],
             "search_no_rerank_cpu_seconds": plain["cpu_seconds"],
             "ask_first_words_seconds": ask["first_seconds"],
+            "ask_seconds": ask["seconds"],
+            "ask_peak_mb": ask["peak_mb"],
             "search_peak_mb": search["peak_mb"],
         }
 

@@ -1,6 +1,7 @@
 """A question in another language than that of the documents is searched and answered in English."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -9,6 +10,7 @@ from local_rag.answering.foreign_questions import in_english
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.question_parts import read_question
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions
+from local_rag.model_records import Calibration
 from local_rag.records import Answer, Passage
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace
@@ -24,6 +26,7 @@ def ask(
     answer: str = "25 days.",
     found: str = "An apprentice gets 25 days of leave.",
     translates: bool = True,
+    calibration: Calibration | None = None,
     options: AskOptions = DEFAULT_OPTIONS,
 ) -> tuple[list[str], Answer]:
     searched = list[str]()
@@ -33,7 +36,7 @@ def ask(
         return Trace([passage(found)] if found else list[Passage](), {}, {})
 
     generator = TrainedGenerator(lambda prompt: ENGLISH if "Translate" in prompt else answer)
-    answerer = Answerer(lambda: generator, form=TRAINED, translates=translates)
+    answerer = Answerer(lambda: generator, calibration, form=TRAINED, translates=translates)
     pipeline = AnswerPipeline(search, lambda: answerer, len, options, share_known=lambda asked: knows(asked.text))
     told = pipeline.ask(read_question(question), show=lambda _: None, on_passages=lambda _: None)
     return searched, told
@@ -76,3 +79,10 @@ def test_a_question_is_left_as_it_is_where_a_translation_would_not_help(case: di
 )
 def test_a_translation_has_no_number_that_the_question_lacks(reply: str, translation: str) -> None:
     assert in_english("Was kostet Raum 12 im Jahr 2024?", FakeGenerator(lambda _: reply)) == translation
+
+
+def test_a_translated_question_is_answered_only_if_the_model_is_surer() -> None:
+    gate = Calibration("prompt", 0.6, {}, 0.5, 0.1)  # 0.65 for every answer
+    assert ask(TYPED, calibration=gate)[1].outcome == "quoted"
+    assert ask(ENGLISH, calibration=gate)[1].outcome == "answered"
+    assert ask(TYPED, calibration=replace(gate, bias=1.2))[1].outcome == "answered"  # 0.77
