@@ -184,6 +184,10 @@ def _numbers(name: str, cells: Sequence[str], filled: Sequence[str], comma: bool
     if len(found) < _SHARE * len(filled) or _are_codes(filled):
         return None
     units = Counter(unit for _, unit in found if unit)
+    plural = {unit: f"{unit}s" for unit in units if len(unit) > len("ms") and f"{unit}s" in units}
+    if plural:  # "1 week" beside "4 weeks"
+        read = [one and (one[0], plural.get(one[1], one[1])) for one in read]
+        units = Counter(one[1] for one in read if one and one[1])
     values: list[Value] = [
         one[0] if one else None if is_missing(cell) else str(cell) for one, cell in zip(read, cells, strict=True)
     ]

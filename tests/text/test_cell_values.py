@@ -63,6 +63,8 @@ def test_a_column_is_read_in_one_way() -> None:
     assert read_column("Day", ["3/14/2024", "3/2/2024"]).values == ["2024-03-14", "2024-03-02"]
     mixed = read_column("Amount", ["EUR 5", "GBP 6"])
     assert (mixed.unit, mixed.units) == ("", ("EUR", "GBP"))
+    weeks = read_column("Full pay", ["1 week", "4 weeks", "10 weeks"])
+    assert (weeks.values, weeks.unit, weeks.units) == ([1, 4, 10], "weeks", ())
     assert writes_decimal_comma(["1,5", "2,25"]) is True
     assert [unit_of_name(name) for name in ("Net EUR", "Weight (kg)", "Budget (kEUR)", "Name")] == [
         "EUR",
