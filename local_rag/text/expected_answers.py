@@ -8,7 +8,7 @@ from typing import Literal
 from local_rag.text.dates import find_dates, find_times
 from local_rag.text.facts import Fact, Source, find_facts, normalize
 from local_rag.text.languages import ENGLISH, language_of
-from local_rag.text.quantities import find_numbers
+from local_rag.text.quantities import Quantity, find_numbers, unit_of
 from local_rag.text.words import WORD, fold
 
 Asked = Literal["number", "date", "name"]
@@ -28,10 +28,43 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _COUNT = re.compile(r"\bhow (?:many|much)\b(?! time)", re.IGNORECASE)
+# "How many paid weeks": a number of something else, or with another unit, does not say it.
+_TIMES_ASKED = re.compile(
+    r"\bhow many (?:\w+ ){0,2}?(?P<unit>(?:second|minute|hour|day|night|week|month|year)s)\b", re.IGNORECASE
+)
+_YEAR = re.compile(r"(?:19|20)\d\d")
+_BEFORE_YEAR = re.compile(r"\b(?:in|since|of|the|for|from|until|by|to|our|year)\s\Z", re.IGNORECASE)
+_COUNTED = re.compile(r"\s([a-z]+s)\b")  # "two breaks"
+_RATE = re.compile(r"\b(?:each|every|per|an?)\b", re.IGNORECASE)
+# "What time", "until when do you open on Fridays": a time of day.
+_TIME_OF_DAY = re.compile(
+    r"\bwhat time\b|\bwhen\b.*\b(?:open|close|shut)s?\b.*\b(?:(?:mon|tues|wednes|thurs|fri|satur|sun)days?|weekdays"
+    r"|weekends?)\b",
+    re.IGNORECASE,
+)
+_OF_DAY = re.compile(
+    r"\b(?:noon|midday|midnight|o.clock|closed|shut|morning|afternoon|evening|night|(?:until|till|to|at|from|by) \d\d?"
+    r"(?![\d./-]| (?:[A-Z]|[a-z]+ber\b)))",
+)
 _IN_CODE = re.compile(r"[^\W_][-/._]?\Z")  # before a number that belongs to a code such as R-2025-031
 _OF_ALL = re.compile(
     r"\b(?:most|least|fewest|highest|lowest|largest|biggest|smallest|greatest|oldest|youngest|newest|latest|earliest"
-    r"|longest|shortest|cheapest|heaviest|lightest|maximum|minimum|total|sum|average|altogether|combined|overall)\b",
+    r"|longest|shortest|cheapest|heaviest|lightest|maximum|minimum|total|sum|average|altogether|all together|combined"
+    r"|overall)\b",
+    re.IGNORECASE,
+)
+# "Which invoices", "how many staff", but not "how many days": what is asked of several rows ...
+_SEVERAL = re.compile(
+    r"\bwhich (?:\w+ ){0,2}?(?:(?!(?:i|wa|ha|doe)s\b)\w+s|are|were|have)\b|\A(?:list|show|name|give)\b"
+    r"|\bhow many\b",
+    re.IGNORECASE,
+)
+# ... and how they are compared, which a model that sees some of them cannot tell of all.
+_COMPARED = re.compile(
+    r"\b(?:below|above|over|under|exceed(?:s|ed)?|overdue|late|on time|rose|risen|fell|fallen|grew|grown|increased"
+    r"|decreased|dropped|declined|(?:more|less|fewer|higher|lower|greater|larger|smaller|bigger|longer|shorter|older"
+    r"|younger|later|earlier|better|worse|cheaper) than|(?:after|before) (?:the |its |their )?(?:\d|\w* ?(?:date|due"
+    r"|deadline)\b|(?:it was|they were) due))",
     re.IGNORECASE,
 )
 _DATE = re.compile(
@@ -136,10 +169,13 @@ def gives(kind: Asked | None, sentences: Sequence[str], question: str) -> bool:
     text, asked = normalize(" ".join(sentences)), Source(question[:_LONGEST_QUESTION])
     is_short = len(WORD.findall(text)) <= _SHORT
     if kind == "number":  # "overnight" and "on Tuesdays" are short answers
-        is_given = _gives_number(text, asked, is_count=bool(_COUNT.search(question)))
-        return is_given or (is_short and bool(_TIME.search(text)))
+        is_given = _gives_number(text, asked, question)
+        of_times = bool(_TIMES_ASKED.search(question) and find_numbers(text))
+        return is_given or (is_short and not of_times and bool(_TIME.search(text)))
     if kind == "date" and _SHARE.search(text) and not find_dates(text) and not find_times(text):
         return False  # "98.5 % of the time"
+    if kind == "date" and _TIME_OF_DAY.search(question) and find_dates(text):
+        return bool(find_times(text) or _OF_DAY.search(text))
     if is_short:
         return bool(text.strip())  # "Prophase I of meiosis"
     if kind == "date":
@@ -148,21 +184,47 @@ def gives(kind: Asked | None, sentences: Sequence[str], question: str) -> bool:
 
 
 def asks_of_all_rows(question: str, rows: Sequence[str]) -> bool:
-    """Return whether a question asks for the highest of rows or for their sum, and these rows do not say that word."""
+    """Return whether a question asks for the highest, the sum or some of all rows, and these do not say that word."""
     said = {fold(word) for row in rows for word in WORD.findall(normalize(row))}
-    asked = (fold(match[0]) for match in _OF_ALL.finditer(normalize(question[:_LONGEST_QUESTION])))
-    return any(word not in said for word in asked)
+    question = normalize(question[:_LONGEST_QUESTION])
+    several = _SEVERAL.search(question) and not _TIMES_ASKED.search(question)
+    asked = [*_OF_ALL.finditer(question), *(_COMPARED.finditer(question) if several else ())]
+    return any(not said.issuperset(map(fold, WORD.findall(match[0]))) for match in asked)
 
 
-def _gives_number(text: str, asked: Source, *, is_count: bool) -> bool:
-    """Return whether a text says a number; a date or the code of something is none if the question is how many."""
+def _gives_number(text: str, asked: Source, question: str) -> bool:
+    """Return whether a text says a number; a date, a year or the code of something is none if the question is how many.
+
+    Neither is a number with another unit, if the question is how many units of time.
+    """
     said, dates = [number for number in find_numbers(text) if number.counts or number.unit], find_dates(text)
+    is_count = bool(_COUNT.search(question))
     if is_count:
         said = [one for one in said if one.unit or not _IN_CODE.search(text, max(0, one.start - 3), one.start)]
         said = [one for one in said if not any(date.start <= one.start < date.end for date in dates)]
+        said = [one for one in said if not _is_year(text, one)]
+    if said and (times := _TIMES_ASKED.search(question)):
+        unit = unit_of(times["unit"].lower())
+        others = [one for one in said if one.counts and one.unit != unit and _is_of_other(text, one)]
+        said = [one for one in said if one not in others]
+        if others and not said:
+            return False
     return any(not asked.has_number(replace(number, unit=None)) for number in said) or bool(
         _AMOUNT.search(text) or (dates and not is_count) or find_times(text)
     )
+
+
+def _is_of_other(text: str, number: Quantity) -> bool:
+    """Return whether a number has a unit, or counts what follows: "two breaks", but not "26 each year"."""
+    return bool(_COUNTED.match(text, number.end) or (number.unit and not _RATE.search(number.text)))
+
+
+def _is_year(text: str, number: Quantity) -> bool:
+    """Return whether a number is a year: "the 2025 panel", but not "2000 sheets"."""
+    if number.unit or not _YEAR.fullmatch(text, number.start, number.end):
+        return False
+    before = text[max(0, number.start - _BEFORE) : number.start]
+    return not _COUNTED.match(text, number.end) or bool(_BEFORE_YEAR.search(before))
 
 
 def _gives_date(text: str, asked: Source) -> bool:
