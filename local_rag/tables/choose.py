@@ -77,7 +77,7 @@ class _Chooser(Extremes):
             raise NotReadError
         if said.focus == "whether":
             yield from self._whether()
-        elif self.of_columns and (said.focus == "how much" or "difference" in operations):
+        elif self._compares_numbers() and (said.focus == "how much" or "difference" in operations):
             yield self._exceeds()
         elif "difference" in operations:
             yield from self._difference()
@@ -95,6 +95,9 @@ class _Chooser(Extremes):
             yield from self._each(measures, lambda one: self._query("sum" if is_summable(one) else "mean", one))
         elif said.focus in {"which", "list", "who", "what", "when", "where", "how much", ""}:
             yield from self._look_up()
+
+    def _compares_numbers(self) -> bool:
+        return any(bound.kind == "number" for _, bound in self.of_columns)
 
     def _goes_by_order(self) -> bool:
         """Return whether it asks for what stands before or behind a row: "the city after Tainan"."""

@@ -27,9 +27,10 @@ _MISSING = re.compile(
 )
 _GIVEN = re.compile(r" (?:is|are|was|were) (?:given|set|filled(?: in)?|known|recorded|entered)\b", re.IGNORECASE)
 _THAN = re.compile(
-    r"\b(?:(?P<over>(?:more|greater|higher|larger|longer) (?:\w{1,20} ){0,2}than|over|above|exceed(?:s|ed|ing)?)"
+    r"\b(?:(?P<after>after|later than|past|beyond)|(?P<before>before|(?:earlier|sooner) than|ahead of)"
+    r"|(?P<over>(?:more|greater|higher|larger|longer) (?:\w{1,20} ){0,2}than|over|above|exceed(?:s|ed|ing)?)"
     r"|(?:less|fewer|lower|smaller|shorter) (?:\w{1,20} ){0,2}than|under|below)"
-    r"(?: (?:the|its|their|his|her|our))?(?: own)? ",
+    r"(?: (?:the|its|their|his|her|our|(?:it|they) (?:is|was|are|were)))?(?: own)? ",
     re.IGNORECASE,
 )
 _OF_DATE = re.compile(r" (?:dates?|on|at|day)\b", re.IGNORECASE)
@@ -37,7 +38,11 @@ _FIRST_YEAR = 1000  # a smaller number of years is a duration
 _NEGATED_WITHIN = 24  # characters between a negation and what it negates
 _YEAR_KEYS = {key_of_word("year"), key_of_word("fiscal"), "fy"}
 _MAIN_DATES = ("date", "order", "day", "invoic", "created", "issu", "start", "sold", "sale")
-_DUE, _PAID = key_of_word("due"), key_of_word("paid")
+_DUE, _PAID, _DATE = key_of_word("due"), key_of_word("paid"), key_of_word("date")
+_LATE = re.compile(r"\b(?:(?P<late>(?:too )?late)|(?:on|in) time)\b", re.IGNORECASE)
+_HOW_LATE = re.compile(r"\bhow (?:much )?(?:late|long|far|soon|early)\b|\b(?:day|week|hour|month)s\b", re.IGNORECASE)
+_PROMISED = keys_of("due deadline promised agreed")
+_DONE = keys_of("paid delivered arrived received returned done finished completed closed shipped sent submitted")
 
 
 class NoConditionError(Exception):
@@ -244,38 +249,66 @@ def comparison_column(
 def compared_columns(
     said: Said, view: View, matches: Sequence[Match]
 ) -> Iterator[tuple[Condition, ViewColumn, list[tuple[int, int]]]]:
-    """Yield conditions that a column exceeds another, or not: "below the minimum stock".
+    """Yield conditions that a column exceeds another, or not: "below the minimum stock", "paid after the due date".
 
     With each come the other column, and the places of the words. Raise NoConditionError where it is not certain
     which column is meant to be below.
     """
-    numbers = [one for one in view.columns if one.kind == "number" and not set(one.keys) & _YEAR_KEYS]
-    named = [(match, [one for one in match.columns if one in numbers]) for match in matches if match.kind == "column"]
     for than in _THAN.finditer(said.text):
+        dated = bool(than["after"] or than["before"])
+        columns = [one for one in view.columns if one.kind == ("date" if dated else "number")]
+        columns = [one for one in columns if not set(one.keys) & _YEAR_KEYS]
         following, end = [word for word in said.words if word.start >= than.end()], than.end()
-        bounds = numbers
+        bounds = columns
         for word in following:
             if not (narrowed := [one for one in bounds if word.key in one.keys]):
+                if dated and end > than.end() and word.key == _DATE:
+                    end = word.end
                 break
             bounds, end = narrowed, word.end
         if end == than.end() or len(bounds) != 1:
             continue
         [bound] = bounds
-        before = [(match, rest) for match, columns in named if (rest := [one for one in columns if one != bound])]
-        before = [(match, rest) for match, rest in before if said.words[match.start].start < than.end()]
-        if before:
-            match, columns = before[-1]
-            places = [(said.words[match.start].start, said.words[match.end - 1].end)]
+        others = [one for one in columns if one != bound]
+        named = [(match, rest) for match in matches if (rest := [one for one in match.columns if one in others])]
+        named = [one for one in named if one[0].kind == "column" and said.words[one[0].start].start < than.end()]
+        places = [(than.start(), end)]
+        if named:
+            match, others = named[-1]
+            places.append((said.words[match.start].start, said.words[match.end - 1].end))
+        elif dated:
+            others = [one for one in others if set(one.keys) & _DONE]
         else:
-            places, columns = [], [one for one in numbers if one != bound and one.unit == bound.unit]
-            columns = [one for one in columns if set(one.keys) < set(bound.keys)] or columns
-            columns = [one for one in columns if set(one.keys) & QUANTITY] if len(columns) > 1 else columns
-        if len(columns) != 1:
-            raise NoConditionError
-        sides = (value_of_sql(one).replace("{", "{{").replace("}", "}}") for one in (columns[0], bound))
-        sign, words = (">", "is more than") if than["over"] else ("<", "is less than")
-        condition = Condition(columns[0], f" {sign} ".join(sides), (), f"{words} *{bound.name}*")
-        yield condition, bound, [*places, (than.start(), end)]
+            others = [one for one in others if one.unit == bound.unit]
+            others = [one for one in others if set(one.keys) < set(bound.keys)] or others
+            others = [one for one in others if set(one.keys) & QUANTITY] if len(others) > 1 else others
+        sign, words = ("<", "is before" if dated else "is less than")
+        if than["after"] or than["over"]:
+            sign, words = (">", "is after" if dated else "is more than")
+        yield _exceeds(said, others, sign, bound, words), bound, places
+    yield from _lateness(said, view, matches)
+
+
+def _lateness(
+    said: Said, view: View, matches: Sequence[Match]
+) -> Iterator[tuple[Condition, ViewColumn, list[tuple[int, int]]]]:
+    """Yield the condition that something was done late, where one date says until when, and another when."""
+    late, dates = _LATE.search(said.text), [one for one in view.columns if one.kind == "date"]
+    if late is None or any(said.words[one.start].start < late.end() <= said.words[one.end - 1].end for one in matches):
+        return
+    bounds, done = ([one for one in dates if set(one.keys) & words] for words in (_PROMISED, _DONE))
+    named = [one for one in done if any(match.kind == "column" and one in match.columns for match in matches)]
+    if len(bounds) == 1 and done:
+        sign, words = (">", "is after") if late["late"] else ("<=", "is not after")
+        yield _exceeds(said, named or done, sign, bounds[0], words), bounds[0], [late.span()]
+
+
+def _exceeds(said: Said, columns: Sequence[ViewColumn], sign: str, bound: ViewColumn, words: str) -> Condition:
+    """Return the condition that the only one of columns exceeds another; a row that lacks one of them does not."""
+    if len(columns) != 1 or (bound.kind == "date" and (said.negations or _HOW_LATE.search(said.text))):
+        raise NoConditionError
+    sides = (value_of_sql(one).replace("{", "{{").replace("}", "}}") for one in (columns[0], bound))
+    return Condition(columns[0], f" {sign} ".join(sides), (), f"{words} *{bound.name}*")
 
 
 COUNTED_AFTER = keys_of("and or each with")
