@@ -14,8 +14,9 @@ from local_rag.tables.meanings import RATIO, Extremes, NotReadError, Reading
 from local_rag.tables.query import Condition, Direction, Operation, Query
 from local_rag.tables.question_words import Said
 from local_rag.tables.relation_set import RelationSet
-from local_rag.tables.roles import STRONG, YEARS, is_summable, names_person
+from local_rag.tables.roles import STRONG, YEARS, is_duration, is_summable, names_person
 from local_rag.tables.views import View, ViewColumn, of_part, of_year, values_of
+from local_rag.tables.vocabulary import MONEY_WORDS, TIME_UNITS
 
 _THERE = re.compile(r"(?:(?:is|are|was|were) there|(?:do|did) we have|have we)\b", re.IGNORECASE)
 _THAN = re.compile(r"(?<!other )(?<!rather )\bthan\b|\b(?:over|under|above|below) budget\b", re.IGNORECASE)
@@ -30,6 +31,9 @@ _BESIDE = re.compile(
     r"\b(?:after|before|above|below|beneath|behind|next to|following|follows|followed|preced\w{1,5}"
     r"|on top of|under) (?:the )?",
     re.IGNORECASE,
+)
+_PRONOUN = re.compile(
+    r"(?<!before )(?<!after )(?<!than )\b(?:(?:it|they|them|he|she|him)|(?P<whose>its|their|his|her))\b", re.IGNORECASE
 )
 _PRICE_OF = re.compile(r"how much (?:is|are|was|were) (?:an? |the |one )", re.IGNORECASE)
 _ONLY = re.compile(r"\bonly\b", re.IGNORECASE)
@@ -73,7 +77,7 @@ class _Chooser(Extremes):
         several = ratios and any(one.strength >= STRONG for one in self._columns("number")[1:])
         if unnegated or compares or several or any(map(self._is_ratio, ratios)):
             raise NotReadError
-        if self._goes_by_order() or self._adds_columns() or self._is_vague():
+        if self._goes_by_order() or self._adds_columns() or self._is_vague() or self._points_elsewhere():
             raise NotReadError
         if said.focus == "whether":
             yield from self._whether()
@@ -117,6 +121,16 @@ class _Chooser(Extremes):
         both = len(said.periods) > 1 and re.search(r"\band\b", said.text[said.periods[0].end : said.periods[1].start])
         return bool(both) and said.focus in {"who", "which", "list"} and not said.operations
 
+    def _points_elsewhere(self) -> bool:
+        """Return whether a pronoun stands for something that the question does not say: "What do we pay them?"."""
+        places = [(one.kind, *self._place(one)) for one in self.matches]
+        for found in _PRONOUN.finditer(self.said.text):
+            before = [kind for kind, _, end in places if end <= found.start()]
+            inside = any(start <= found.start() < end for _, start, end in places)
+            if not (inside or "value" in before or (found["whose"] and before)):
+                return True
+        return False
+
     def _is_part_of_text(self, match: Match, column: ViewColumn) -> bool:
         """Return whether words are a part of texts that each row has its own, which other rows may say otherwise."""
         return match.strength < STRONG and self._is_unique(column)
@@ -140,6 +154,9 @@ class _Chooser(Extremes):
             yield from self._aggregate("mean")
             return
         subject, distinct = self._subject(), "distinct" in said.operations
+        is_of_some = distinct or self.conditions or self.group is not None
+        if not is_of_some and subject is not None and self._is_beside(subject):
+            raise NotReadError
         if subject is None:
             first = self._first_asked()
             of_value = first is not None and first.kind == "value" and self._is_next(first)
@@ -187,6 +204,13 @@ class _Chooser(Extremes):
                 raise NotReadError  # its cells may hold several
             else:
                 yield self._done(self._query("count"))
+
+    def _is_beside(self, subject: Match) -> bool:
+        """Return whether rows only mention what is counted: there may be more vets than a rota names, or hours."""
+        columns = subject.columns
+        if columns[0].kind == "number":
+            return "sum" not in self.said.operations and not self._counts_up(columns[0])
+        return columns[0] is not self._label() and not any(set(one.keys) & self.view.names for one in columns)
 
     def _first_asked(self) -> Match | None:
         """Return what is named first behind the question word."""
@@ -347,12 +371,15 @@ class _Chooser(Extremes):
             measures = self._money(of_one=bool(priced)) if unnamed else self._measures(adds_up=summed)
             summed = summed and not priced
             named = any(match.strength == 1 for match in self.matches if match.kind == "column")
+            times = {match.start for match, _ in self.values if said.words[match.start].key in TIME_UNITS}
+            if times and len(times) == len(self.values):
+                raise NotReadError  # "per day" alone says of nothing how much it is
             if not measures or not (conditions or (summed and named and not self.doubts)):
                 raise NotReadError
             if any(not self._is_unique(one.column) for one in conditions) and self.doubts <= 1:
                 self.bonus += 0.6
             for one in measures:
-                alone = not (summed and is_summable(one))
+                alone = not (summed and is_summable(one)) or (is_duration(one) and self._asks_money())
                 yield self._done(self._query("cell", one, shown=one) if alone else self._query("sum", one))
             return
         if subject_column is None and said.focus in {"which", "list", ""} and self._names_rows() and conditions:
@@ -373,3 +400,6 @@ class _Chooser(Extremes):
         if len(others) != 1:
             raise NotReadError
         return others[0]
+
+    def _asks_money(self) -> bool:
+        return any(word.key in MONEY_WORDS for word in self.said.words)

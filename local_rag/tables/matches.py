@@ -20,6 +20,7 @@ from local_rag.tables.vocabulary import (
     MONEY_WORDS,
     SMALL_WORDS,
     SYNONYMS,
+    TIME_UNITS,
     keys_of,
 )
 from local_rag.text.tokens import key_of_word, word_keys
@@ -263,12 +264,14 @@ class Matcher:
         if len(some) == 1 and (len(some[0].text) < _FEWEST_LETTERS or some[0].text.isdigit()):
             return None
         keys = [word.key for word in some]
-        if len(some) == 1 and any(keys[0] in column.keys for column, _ in indexes):
+        if len(some) == 1 and (keys[0] in TIME_UNITS or any(keys[0] in column.keys for column, _ in indexes)):
             return None
         columns, found = list[ViewColumn](), list[tuple[str, ...]]()
         for column, values in indexes:
             both = frozenset.intersection(*(values.by_word.get(key, frozenset()) for key in keys))
-            inside = sorted(value for value in both if _contains(word_keys(value), keys))
+            inside = sorted(values.whole.get(tuple(keys), ())) or sorted(
+                value for value in both if _contains(word_keys(value), keys)
+            )
             if len(some) == 1:
                 inside = [value for value in inside if _has_word(value, some[0].text)]
             if inside and len(inside) <= _MOST_PARTIAL:

@@ -1,7 +1,7 @@
 """Read what a question says whatever it is asked of: its words, times, comparisons, and the operation it names."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -123,6 +123,12 @@ class Comparison:
     words: str
 
 
+def operations_of(text: str, apart: Sequence[tuple[int, int]] = ()) -> dict[tuple[int, int], str]:
+    """Return the operations that a text names by their places, without what other places say: "full blood count"."""
+    found = {match.span(): name for name, pattern in _OPERATIONS.items() for match in pattern.finditer(text)}
+    return {span: name for span, name in found.items() if not _within(*span, apart)}
+
+
 @dataclass(frozen=True, slots=True)
 class Said:
     """What a question says before it is known what it is asked of; the places are in its text."""
@@ -216,7 +222,7 @@ def _focus(text: str) -> tuple[Focus, int]:
     return _FOCI[name], match.end()
 
 
-def _within(start: int, end: int, spans: list[tuple[int, int]]) -> bool:
+def _within(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
     return any(start < other_end and other < end for other, other_end in spans)
 
 

@@ -23,10 +23,19 @@ from local_rag.tables.conditions import (
 )
 from local_rag.tables.matches import Match, Matched, is_done
 from local_rag.tables.query import Condition, Part, Query, is_one_of, select, where
-from local_rag.tables.question_words import Said
+from local_rag.tables.question_words import Said, operations_of
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import View, ViewColumn, values_of
-from local_rag.tables.vocabulary import COUNTED, FILLERS, MONEY_WORDS, PERSONS, SMALL_WORDS, SYNONYMS, keys_of
+from local_rag.tables.vocabulary import (
+    COUNTED,
+    FILLERS,
+    MONEY_WORDS,
+    PERSONS,
+    SMALL_WORDS,
+    SYNONYMS,
+    TIME_UNITS,
+    keys_of,
+)
 from local_rag.text.cell_values import CURRENCY_CODES
 from local_rag.text.tokens import key_of_word
 
@@ -35,6 +44,7 @@ _PARTS: dict[str, Part] = {key_of_word(f"{name}{end}"): name for name in _NAMES_
 _PRICE = keys_of("price rate unit per each discount margin")
 STRONG = 0.8  # of a match: all or the last words of a name
 YEARS = frozenset({"year", "fy"})
+_LIMITS = keys_of("minimum maximum min max most least highest lowest")
 _LABELS = YEARS | keys_of("rank ranking position pos no nr number round week age season episode id")
 _VERBS = frozenset("did does do was were is are has have had ordered bought".split())  # noqa: SIM905
 _WHO = (
@@ -65,7 +75,7 @@ class Roles:
     def __init__(self, said: Said, view: View, matched: Matched, held: RelationSet) -> None:
         self.said, self.view, self.held = said, view, held
         self.matches = list(matched.matches)
-        self._leave_superlatives_to_values()
+        self._leave_names_whole()
         self.unknown = list(matched.unknown)
         self.used = set[int]()  # starts of matches that have a role
         self.doubts, self.bonus, self.lacks = 0, 0.0, False
@@ -84,11 +94,13 @@ class Roles:
         self.compared = [*(one for one, _ in self.of_columns), *self._compared(), *self._beside(), *self._in_stock()]
         self.compared += [one for one in filled if one.column not in of_periods]
 
-    def _leave_superlatives_to_values(self) -> None:
-        """Take no superlative out of a value: "First aid"."""
-        places = [self._place(one) for one in self.matches if one.kind == "value" and one.end - one.start > 1]
+    def _leave_names_whole(self) -> None:
+        """Take no superlative and no operation out of a value or a column: "First aid", "Minimum order"."""
+        named = (one for one in self.matches if one.kind == "value" or (one.kind == "column" and one.strength == 1))
+        places = [self._place(one) for one in named if one.end - one.start > 1]
         kept = tuple(one for one in self.said.superlatives if not any(_overlap(place, one[:2]) for place in places))
-        self.said = replace(self.said, superlatives=kept)
+        left = frozenset(operations_of(self.said.text, places).values()) & self.said.operations
+        self.said = replace(self.said, superlatives=kept, operations=left)
 
     # What is named
 
@@ -132,7 +144,7 @@ class Roles:
                 if 0 <= start - end <= 1:
                     return date_column(self.view, self.said, None, self.matches), part
         for start, end, part in self.parts:
-            if self.said.text[start:end].lower().endswith("ly"):
+            if self.said.text[start:end].lower().endswith("ly") or self.said.text[:start].lower().endswith(" a "):
                 return date_column(self.view, self.said, None, self.matches), part
         each = re.search(r"\beach\Z", self.said.text)
         if each and self.values:
@@ -300,7 +312,12 @@ class Roles:
         """Return whether what stands after "how many" is the rows: a name of the table, or a word such as "entries"."""
         words = [word for word in self.said.words if word.start >= self.said.focus_end]
         named = {at for match in self.matches if match.kind == "name" for at in range(match.start, match.end)}
+        times = [(one.start, one.end) for one in self.said.periods]
+        if words and words[0].key in TIME_UNITS:
+            return False
         for at, word in enumerate(words[:_MOST_WORDS_BETWEEN]):
+            if any(_overlap(time, (word.start, word.end)) for time in times):
+                continue
             place = len(self.said.words) - len(words) + at
             if is_done(word) and word.key not in COUNTED:
                 continue  # "How many trackers were ordered"
@@ -426,6 +443,15 @@ def is_money(column: ViewColumn) -> bool:
     )
 
 
+def is_duration(column: ViewColumn) -> bool:
+    """Return whether a column holds times, by its unit."""
+    return key_of_word(column.unit) in TIME_UNITS
+
+
 def is_summable(column: ViewColumn) -> bool:
-    """Return whether the sum of a column means something: not of prices, rates and shares."""
-    return column.unit != "%" and not (set(column.keys) & _PRICE and not {"total", "line"} & set(column.keys))
+    """Return whether the sum of a column means something: not of prices, rates, shares and limits."""
+    return (
+        not set(column.keys) & _LIMITS
+        and column.unit != "%"
+        and not (set(column.keys) & _PRICE and not {"total", "line"} & set(column.keys))
+    )

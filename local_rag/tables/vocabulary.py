@@ -45,6 +45,7 @@ _TRANSLATED = """employee: mitarbeiter mitarbeiterin mitarbeitende; customer: ku
     expense: ausgabe ausgaben depense depenses;
     branch: filiale; order: commande commandes; shipped: versandt versendet expedie; returned: zuruckgegeben retourne;
     approved: genehmigt approuve; fee: gebuhr gebuehr; return: ruckgabe retour rendu; loan: ausleihe leihschein;
+    minimum stock: mindestbestand;
     delivered: livre livree livraison lieferung; cancelled: annule annulee; paid: paye payee; waiting: wartend;
     closed: geschlossen erledigt ferme; unit: einheit; share: anteil"""
 # Forms of verbs that name what was done, beside those that end with "ed".
@@ -108,6 +109,8 @@ ALIASES: dict[tuple[str, ...], tuple[str, ...]] = {
     for other in names.split("|")[1:2]
     if one != other
 }
+# Units of time: "each month" is no part of the text "under 6 months", and no row.
+TIME_UNITS = keys_of("second minute hour day night week fortnight month quarter year decade")
 COUNTED = keys_of("row rows entry entries line lines record records item items time times")
 PERSONS = keys_of("employee person people staff worker colleague consultant member name who")
 
@@ -142,6 +145,7 @@ NOT_COMPUTED = (
 FOR_TEXT = (
     r"why|explain\w{0,12}|reasons?|should|recommend\w{0,12}|advise|likely|how (?:do|can|should|would) (?:i|we|you"
     r"|one)|what happens"
+    r"|do(?:es)? (?:\w{1,20} ){1,2}need(?! to)|(?:do|can|may|must|would) (?:i|one) (?:get|pay|take|claim|receive|wait)"
     r"|will (?:we|be|it|the)|if (?:i|we|you)|allowed|policy|according to the (?:policy|contract|handbook"
     r"|agreement)|mean by|meaning of|define"
 )
