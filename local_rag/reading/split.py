@@ -43,7 +43,7 @@ _START = attrgetter("start")
 _HEADING_ALONE = re.compile(r".+|(?:([!-/:-@\[-`{-~])\1+\n)?.+\n[ ]{0,3}([!-/:-@\[-`{-~])\2*[ \t]*")
 
 # Increase it whenever the reader or the splitter would return another document or other chunks for the same file.
-READING_VERSION = 21
+READING_VERSION = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def split(
                     start=start,
                     end=end,
                     text=document.text[start:end],
-                    headings=_titles_above(document, outline, core),
+                    headings=_titles_above(document, outline, core, end),
                     page=bisect_right(document.pages, core) or None,
                     line=bisect_right(lines, start) or None,
                     end_line=bisect_right(lines, end - 1) or None,
@@ -326,11 +326,19 @@ def _outline(headings: Sequence[Heading]) -> list[tuple[Heading, ...]]:
     return paths
 
 
-def _titles_above(document: Document, outline: Sequence[tuple[Heading, ...]], start: int) -> tuple[str, ...]:
-    """Return the titles of the headings above a chunk, outermost first."""
+def _titles_above(document: Document, outline: Sequence[tuple[Heading, ...]], start: int, end: int) -> tuple[str, ...]:
+    """Return the titles of the headings above a chunk, outermost first.
+
+    None is an item that the chunk contains together with the next one.
+    """
     index = bisect_right(document.headings, start, key=_START)
     path = outline[index - 1] if index else ()
-    path = tuple(above for above in path if above.end is None or start < above.end)
+    line = document.text.rfind("\n", 0, start) + 1
+    path = tuple(
+        above
+        for above in path
+        if above.end is None or (start < above.end and not (line <= above.start and above.end < end))
+    )
     innermost = [heading.title for heading in reversed(path)][:_PATH_HEADINGS]
     kept = sum(length <= _PATH_CHARACTERS for length in accumulate(map(len, innermost)))
     return tuple(innermost[:kept][::-1])

@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from itertools import accumulate
 from typing import Any
 
+from local_rag.reading.nesting import NESTED, find_entries, find_nested
 from local_rag.records import Heading
 
 _DEEPEST_INDENT = 40  # bounds the recursion over odd indentation
@@ -74,7 +75,9 @@ def line_starts(text: str) -> list[int]:
 
 
 def find_definitions(text: str, language: str | None) -> tuple[Heading, ...]:
-    """Return classes and functions as headings, which put a chunk under `class Foo > def bar`."""
+    """Return classes, functions and what data nests as headings, which put a chunk under `class Foo > def bar`."""
+    if language in NESTED:
+        return find_nested(text, language)
     if language != "python":
         outline = outline_of(text, language)
         return outline.definitions if outline else ()
@@ -90,11 +93,14 @@ def find_definitions(text: str, language: str | None) -> tuple[Heading, ...]:
 def find_boundaries(text: str, language: str | None) -> list[tuple[int, int]]:
     """Return the offsets of code units with their depths; outer units are cut before inner ones.
 
-    In Python, the units are statements. In a language with a grammar, they are definitions and statements. In other
-    languages, and in invalid Python, a unit starts after a blank line and its depth is its indentation.
+    In Python, the units are statements. In a language with a grammar, they are definitions and statements. In data,
+    they are sections, items and keys. Otherwise a unit starts after a blank line and its depth is its indentation.
     """
     if language == "python":
         boundaries = sorted((start, depth) for _, start, depth, _ in _statements(text))
+    elif language in NESTED:
+        entries = find_entries(text, language)
+        boundaries = sorted({one.start: one.depth for one in reversed(entries)}.items())  # the outermost of a line
     else:
         outline = outline_of(text, language)
         boundaries = list(outline.boundaries) if outline else []
