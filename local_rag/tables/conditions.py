@@ -39,6 +39,7 @@ _NEGATED_WITHIN = 24  # characters between a negation and what it negates
 _YEAR_KEYS = {key_of_word("year"), key_of_word("fiscal"), "fy"}
 _MAIN_DATES = ("date", "order", "day", "invoic", "created", "issu", "start", "sold", "sale")
 _DUE, _PAID, _DATE = key_of_word("due"), key_of_word("paid"), key_of_word("date")
+_PAST = {key_of_word(verb): key_of_word(past) for verb, past in (("pay", "paid"), ("send", "sent"), ("buy", "bought"))}
 _LATE = re.compile(r"\b(?:(?P<late>(?:too )?late)|(?:on|in) time)\b", re.IGNORECASE)
 _HOW_LATE = re.compile(r"\bhow (?:much )?(?:late|long|far|soon|early)\b|\b(?:day|week|hour|month)s\b", re.IGNORECASE)
 _PROMISED = keys_of("due deadline promised agreed")
@@ -188,6 +189,7 @@ def date_column(
     if len(dates) <= 1:
         return next(iter(dates), None)
     keys = {word.key for word in said.words}
+    keys |= {_PAST[key] for key in keys & _PAST.keys()}
     own = {column: {*column.keys, *column.own_keys} & keys - {"date", "dated"} for column in dates}
     # "When is invoice 7 due?" names the row by a word of one column, and asks for another.
     special = [column for column in dates if own[column] - view.names - _other_words(view)]

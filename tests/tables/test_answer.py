@@ -61,6 +61,10 @@ FILES = {
         "Tape;B;40;40;3\n"
     ),
     "spending.csv": "Department;Budget EUR;Spent EUR\nCare;1000;1200\nKitchen;500;300\nCleaning;200;250\n",
+    "rent.csv": (
+        "Bill;Landlord;Bill date;Rent EUR;Paid on\nR-1;Harbour Trust;2024-10-01;700;2024-11-03\n"
+        "R-2;Harbour Trust;2024-09-01;650;2024-10-02\n"
+    ),
     "tools.csv": "Tool;On hand;Reorder level;Weight\nHammer;3;10;1\nSaw;30;10;1\n",
     "parcels.csv": (
         "Parcel;Recipient;Promised on;Delivered on;Postage EUR\nP-1;Ada;2026-03-02;2026-03-04;5\n"
@@ -150,6 +154,7 @@ def ask(tables: RelationSet, question: str, *earlier: str) -> FromRows:
         ("How many journeys have no receipt?", 1),
         ("How many leases end in 2024?", 2),
         ("What is the sum of actual in 2021?", 149),
+        ("How much did we pay Harbour Trust in October 2024?", 650),
         ("Is tape below its minimum stock?", "no"),
         ("Which materials on shelf A are under their minimum stock?", "Gauze"),
         ("Which tools are below the reorder level?", "Hammer"),
