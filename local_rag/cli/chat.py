@@ -4,7 +4,7 @@ import contextlib
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,11 +19,13 @@ from local_rag.cli.options import (
     search_options,
 )
 from local_rag.cli.search import passage_as_text
-from local_rag.conversation import Conversation
 from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError, MissingError
 from local_rag.files import permissions_of_regular, writable, write_whole
-from local_rag.library import Library
+
+if TYPE_CHECKING:
+    from local_rag.conversation import Conversation
+    from local_rag.library import Library
 
 _HELP = """\
 /sources         show the passages read for the last answer
@@ -87,7 +89,7 @@ def _read_line(prompt: str) -> str | None:
         return ""
 
 
-def _load_line_history(conversation: Conversation) -> None:
+def _load_line_history(conversation: "Conversation") -> None:
     with contextlib.suppress(ImportError):
         import readline
 
@@ -96,7 +98,7 @@ def _load_line_history(conversation: Conversation) -> None:
             readline.add_history(printable(question))
 
 
-def _ask(question: str, conversation: Conversation, opened: Library, *, as_json: bool) -> None:
+def _ask(question: str, conversation: "Conversation", opened: "Library", *, as_json: bool) -> None:
     if len(conversation.turns) == 1 and not as_json:
         click.echo("(A follow-up is searched together with earlier questions; /new starts a new subject.)", err=True)
 
@@ -114,13 +116,13 @@ def _ask(question: str, conversation: Conversation, opened: Library, *, as_json:
 Listed = dict[int, KeptConversation]  # the conversations by their numbers, as they were last listed
 
 
-def _list(conversation: Conversation, listed: Listed) -> None:
+def _list(conversation: "Conversation", listed: Listed) -> None:
     kept = conversation.kept()
     listed.clear()
     listed.update({len(kept) - position: one for position, one in enumerate(kept)})
 
 
-def _named(number: str, conversation: Conversation, listed: Listed) -> str:
+def _named(number: str, conversation: "Conversation", listed: Listed) -> str:
     if not listed:
         _list(conversation, listed)
     if (one := listed.get(int(number))) is None:
@@ -128,7 +130,7 @@ def _named(number: str, conversation: Conversation, listed: Listed) -> str:
     return one.id
 
 
-def _obey(line: str, conversation: Conversation, listed: Listed) -> bool:
+def _obey(line: str, conversation: "Conversation", listed: Listed) -> bool:
     """Run a command that begins with a slash; return whether to continue."""
     name, *words = line.split()
     rest = line[len(name) :].strip()
@@ -166,7 +168,7 @@ def _obey(line: str, conversation: Conversation, listed: Listed) -> bool:
     return True
 
 
-def _save(path: Path, conversation: Conversation) -> None:
+def _save(path: Path, conversation: "Conversation") -> None:
     with writable(path):
         if permissions_of_regular(path) is not None:
             raise FileExistsError(17, "it already exists")

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.filesize import decimal
 
 from local_rag.asking import Filters
-from local_rag.catalogue.library_status import Status
 from local_rag.cli.options import Command, filter_options, json_option, library_options, open_library
 from local_rag.display import (
     counted,
@@ -20,6 +19,9 @@ from local_rag.display import (
     printable,
     printable_json,
 )
+
+if TYPE_CHECKING:
+    from local_rag.catalogue.library_status import Status
 
 _EXAMPLES = 5
 _MANY_UNUSED = 2  # vectors in the store for each that is used
@@ -36,7 +38,7 @@ def status(library: Path, as_json: bool, **settings: Any) -> None:
     click.echo(printable_json(status) if as_json else _as_text(status))
 
 
-def _as_text(status: Status) -> str:
+def _as_text(status: "Status") -> str:
     written = describe_contexts(status.contexts)
     if unwritten := status.contexts["unwritten"]:
         left = f" ({duration(status.writing_seconds)} of writing)" if status.writing_seconds is not None else ""
@@ -90,7 +92,7 @@ def _as_text(status: Status) -> str:
     return printable("\n".join(lines))
 
 
-def _answers(status: Status) -> list[str]:
+def _answers(status: "Status") -> list[str]:
     lines = list[str]()
     if status.answered_from is not None:
         lines.append(f"Answers: given if they are right with a probability of {status.answered_from:.2f} or more")
