@@ -91,7 +91,7 @@ def compose(
     of_reader = [part.reader_log_odds for part in said if part.reader_log_odds is not None]
     numbers = sorted({one.citation for one in quotes})
     return Answer(
-        question.typed or question.text,
+        question.asked,
         text_of(sources, parts, question=question),
         outcome,
         citations=tuple(Citation(number, sources[number - 1].passage) for number in numbers),
@@ -110,15 +110,16 @@ def compose(
 
 def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: Question) -> str:
     """Return the text of an answer."""
-    asked, typed = question.text, question.typed or question.text
     outcomes = {part.outcome for part in parts}
     if outcomes == {"refused"}:
-        return translated(REFUSAL, typed)
+        return translated(REFUSAL, question.asked)
     if "answered" not in outcomes:
-        quotes = dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, asked))
-        return "\n".join([translated(NOT_SURE, typed), *map(_quotation_line, quotes)])
+        quotes = dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, question.text))
+        return "\n".join([translated(NOT_SURE, question.asked), *map(_quotation_line, quotes)])
     sentences = [" ".join(_pieces(part)) for part in parts if part.outcome == "answered"]
-    given = dict.fromkeys(one for part in parts if part.outcome == "answered" for one in _quotes(part, sources, asked))
+    given = dict.fromkeys(
+        one for part in parts if part.outcome == "answered" for one in _quotes(part, sources, question.text)
+    )
     lists = (one for one in given if is_list(one.text) and not _says(" ".join(sentences), one.text))
     steps = [f"{in_lines(one.text)} [{one.citation}]" for one in lists]
     others = ["\n".join(_other_lines(part, sources, question)) for part in parts if part.outcome != "answered"]
@@ -146,12 +147,11 @@ def _pieces(part: Part) -> Iterator[str]:
 
 def _other_lines(part: Part, sources: Sequence[Source], question: Question) -> Iterator[str]:
     """Yield what is said of a part of a question that is not answered while another one is."""
-    typed = question.typed or question.text
     if part.outcome == "quoted":
-        yield f"{part.asked} {translated(NOT_SURE, typed)}"
+        yield f"{part.asked} {translated(NOT_SURE, question.asked)}"
         yield from map(_quotation_line, _quotes(part, sources, question.text))
     else:
-        yield f"{translated(NOT_SAID, typed)} {part.asked}"
+        yield f"{translated(NOT_SAID, question.asked)} {part.asked}"
 
 
 def _quotation_line(quote: Quote) -> str:

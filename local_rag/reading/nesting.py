@@ -10,7 +10,6 @@ _NAMING = {"id", "name", "title"}  # keys whose values tell items apart
 _WITH_SECTIONS = {"ini", "toml"}
 _SECTION_COLUMN = -1
 _COMMENT = re.compile(r"#|;|//")
-_CLOSING = re.compile(r"[}\])]|#")
 _DOCUMENT = re.compile(r"---(?:\s|\Z)")
 _SECTION = re.compile(r"(\[\[?)[ \t]*+([^\[\],\n]{1,200})\]\]?[ \t]*+(?:[#;].*)?\Z")
 _ITEM = re.compile(r"-(?:[ \t]++|\Z)|(?=\{)")
@@ -66,19 +65,6 @@ def find_entries(text: str, language: str) -> list[Entry]:
         entry.end = len(text)
     has_sections = any(one.column == _SECTION_COLUMN for one in walk.entries)
     return walk.entries if has_sections or language not in _WITH_SECTIONS else []
-
-
-def lost_indentation(text: str) -> int:
-    """Return how far the first line was indented in the file of which a text, whose ends are trimmed, is a part."""
-    first, *below = [line for line in text.split("\n") if line.strip() and not _CLOSING.match(line.lstrip())] or [""]
-    if not below:
-        return 0
-    columns = [len(line) - len(line.lstrip()) for line in below]
-    following = columns[0] - (not _ITEM.match(below[0].lstrip()))  # if this belongs to the first line
-    like_it = (
-        at for at, line in zip(columns, below, strict=True) if _ITEM.match(line.lstrip()) or not _ITEM.match(first)
-    )
-    return max((at for at in like_it if at < columns[0]), default=max(0, following))
 
 
 class _Walk:

@@ -54,6 +54,11 @@ class Question:
     def __post_init__(self) -> None:
         require_question(self.text)
 
+    @property
+    def asked(self) -> str:
+        """What the user wrote."""
+        return self.typed or self.text
+
     @cached_property
     def language(self) -> str:
         """The language that it is asked in."""

@@ -98,9 +98,11 @@ class Roles:
         """Take no superlative and no operation out of a value or a column: "First aid", "Minimum order"."""
         named = (one for one in self.matches if one.kind == "value" or (one.kind == "column" and one.strength == 1))
         places = [self._place(one) for one in named if one.end - one.start > 1]
-        kept = tuple(one for one in self.said.superlatives if not any(_overlap(place, one[:2]) for place in places))
         left = frozenset(operations_of(self.said.text, places).values()) & self.said.operations
-        self.said = replace(self.said, superlatives=kept, operations=left)
+        self.said = replace(self.said, superlatives=self._superlatives_outside(places), operations=left)
+
+    def _superlatives_outside(self, places: Sequence[tuple[int, int]]) -> tuple[tuple[int, int, str, str], ...]:
+        return tuple(one for one in self.said.superlatives if not any(_overlap(place, one[:2]) for place in places))
 
     # What is named
 
@@ -190,8 +192,7 @@ class Roles:
         found = list(compared_columns(self.said, self.view, self.matches))
         places = [place for _, _, some in found for place in some]
         self.used |= {one.start for one in self.matches if any(_overlap(self._place(one), place) for place in places)}
-        kept = tuple(one for one in self.said.superlatives if not any(_overlap(place, one[:2]) for place in places))
-        self.said = replace(self.said, superlatives=kept)
+        self.said = replace(self.said, superlatives=self._superlatives_outside(places))
         self.unknown = [
             one for one in self.unknown if not any(_overlap(place, (one.start, one.end)) for place in places)
         ]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.reading.nesting import find_nested, lost_indentation
+from local_rag.reading.nesting import find_nested
 from local_rag.reading.read import as_document
 from local_rag.reading.split import split
 from tests.reading.test_split import WORDS
@@ -107,18 +107,3 @@ def test_two_items_in_one_chunk_stand_below_neither() -> None:
     (found,) = [one for one in chunks if "alarm: 10" in one.text]
     assert "id: F1" in found.text
     assert found.headings == ("fridges",)
-
-
-@pytest.mark.parametrize(
-    ("text", "columns"),
-    [
-        ("- id: A\n    place: x\n  - id: B\n    place: y", 2),
-        ("- id: A\n    place: x", 3),
-        ("fridges:\n    - id: A\n      place: x\n  port: 5", 2),
-        ('{\n      "id": "A"\n    },\n    {\n      "id": "B"\n    }\n  ],\n  "z": 1', 4),
-        ("port: 5", 0),
-        ("", 0),
-    ],
-)
-def test_the_first_line_of_a_part_gets_its_indentation_back(text: str, columns: int) -> None:
-    assert lost_indentation(text) == columns
