@@ -183,8 +183,8 @@ def make_document(
         tables = find_tables(text) if kind == "markdown" else ()
     if kind == "code":
         first = path.name
-    elif headings and (kind == "markdown" or converted.headings is None):
-        first = headings[0].title
+    elif headings and not converted.grids and (kind == "markdown" or converted.headings is None):
+        first = headings[0].title  # of a workbook this would be its first sheet
     else:
         first = _title_of(path)
     said = converted.provenance

@@ -4,11 +4,13 @@ import io
 import zipfile
 from collections.abc import Sequence
 from datetime import date, datetime, time
+from pathlib import Path
 
 import pytest
 
 from local_rag.reading.converters.number_format import show_number
 from local_rag.reading.converters.sheets import convert_csv, convert_xlsx
+from local_rag.reading.read import make_document
 
 Cells = Sequence[Sequence[object]]
 
@@ -30,6 +32,12 @@ def workbook_of(rows: Cells, *, merged: Sequence[str] = (), formats: dict[str, s
 
 def lines(data: bytes) -> list[str]:
     return [line for line in convert_xlsx(data).text.split("\n") if line][1:]
+
+
+def test_a_workbook_has_the_title_of_its_file_and_not_of_its_first_sheet() -> None:
+    document = make_document(Path("prices-2025.xlsx"), convert_xlsx(workbook_of([["Item", "Price"], ["Chair", 40]])))
+    assert document.title == "Prices 2025"
+    assert [heading.title for heading in document.headings] == ["Sheet"]
 
 
 def test_a_blank_row_ends_a_table() -> None:
