@@ -115,7 +115,8 @@ def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: Quest
         return translated(REFUSAL, question.asked)
     if "answered" not in outcomes:
         quotes = dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, question.text))
-        return "\n".join([translated(NOT_SURE, question.asked), *map(_quotation_line, quotes)])
+        lines = (_quotation_line(quote, sources) for quote in quotes)
+        return "\n".join([translated(NOT_SURE, question.asked), *lines])
     sentences = [" ".join(_pieces(part)) for part in parts if part.outcome == "answered"]
     given = dict.fromkeys(
         one for part in parts if part.outcome == "answered" for one in _quotes(part, sources, question.text)
@@ -149,13 +150,16 @@ def _other_lines(part: Part, sources: Sequence[Source], question: Question) -> I
     """Yield what is said of a part of a question that is not answered while another one is."""
     if part.outcome == "quoted":
         yield f"{part.asked} {translated(NOT_SURE, question.asked)}"
-        yield from map(_quotation_line, _quotes(part, sources, question.text))
+        yield from (_quotation_line(quote, sources) for quote in _quotes(part, sources, question.text))
     else:
         yield f"{translated(NOT_SAID, question.asked)} {part.asked}"
 
 
-def _quotation_line(quote: Quote) -> str:
-    return f"- {in_lines(quote.text)} [{quote.citation}]"
+def _quotation_line(quote: Quote, sources: Sequence[Source]) -> str:
+    """Write a quotation as an item of a list; a row of a table with the heads of its columns."""
+    rows = (unit for unit in sources[quote.citation - 1].units if unit.kind == "row" and unit.start == quote.start)
+    row = next(rows, None)
+    return f"- {row.text[:_LONGEST] if row else in_lines(quote.text)} [{quote.citation}]"
 
 
 def _quotes(part: Part, sources: Sequence[Source], question: str) -> list[Quote]:

@@ -105,6 +105,13 @@ def test_instead_of_a_doubtful_answer_the_documents_are_quoted(generator: FakeGe
     assert (answer.support, answer.closest) == ((), ())
 
 
+def test_a_quoted_row_of_a_table_names_its_columns() -> None:
+    table = "| Line | Leaves at |\n| --- | --- |\n| Mail boat | 7:00 |"
+    answer = ask(says("The mail boat leaves at 7:00.", right=False), table, question="When does the mail boat leave?")
+    assert answer.text == f"{NOT_SURE}\n- Line: Mail boat; Leaves at: 7:00 [1]"
+    assert [one.text for one in answer.quotes] == ["| Mail boat | 7:00 |"]
+
+
 def test_where_no_source_has_a_word_of_the_question_it_is_refused() -> None:
     texts = "Rye.", "Wheat.", "Oats.", "Barley."
     answer = ask(says("Invented."), *texts, question="How long is a camel?")
