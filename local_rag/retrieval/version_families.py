@@ -105,6 +105,8 @@ def likeness(one: bytes, other: bytes) -> float:
 
 _MOST_NAMED = 500  # documents with the same words in their names that are compared with one
 _ALIKE, _ALIKE_BY_NAME, _ALIKE_BY_TITLE = 0.3, 0.4, 0.7  # the share of pairs of words that versions have in common
+# Of "policy 2023" and "policy 2025" with one title. Minutes, which are no versions, have a day in their names.
+_REVISED = 0.2
 _REMEMBERED = 4096  # families of documents that are kept in memory
 _PART, _REMEMBERED_PARTS = 200, 8  # passages of a long version that are read at a time, and such parts kept in memory
 _CORRESPONDING = 0.5  # the share of words that corresponding passages have in common
@@ -226,6 +228,8 @@ class Versions:
         if not all(first <= second or second <= first for first, second in pairs):
             return False  # each of the two has words of its own
         least = _ALIKE if same_name and same_title else _ALIKE_BY_NAME if same_name else _ALIKE_BY_TITLE
+        if same_name and same_title and _is_numbered(one.path) and _is_numbered(other.path):
+            least = _REVISED
         return likeness(one.sketch, other.sketch) >= least
 
     def _folder_words(self, one: str, other: str) -> tuple[list[str], list[str]]:
@@ -238,6 +242,13 @@ class Versions:
 
     def _below(self, path: str) -> str:
         return next((path.removeprefix(folder) for folder in self._folders if path.startswith(folder)), path)
+
+
+def _is_numbered(path: str) -> bool:
+    """Return whether the name of a file says a year or the number of a version, and no month or day."""
+    name = path.rpartition("/")[2]
+    dates = [*dates_in(name)]
+    return all(len(one) == len("2025") for one in dates) and bool(dates or _NUMBERED.search(name))
 
 
 def valid_on(day: date, family: Sequence[Version]) -> Version | None:

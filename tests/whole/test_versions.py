@@ -63,6 +63,78 @@ def test_versions_form_families_newest_first_and_look_alikes_do_not(folder: Path
     assert "2025-03-01  documents/policies/travel-policy-2025.md" in text
 
 
+REWRITTEN = {
+    "expenses-2023.md": """# Volunteer expenses
+
+## Who can claim
+
+Any volunteer who has been with us for three months or more and has signed the agreement. People on a placement claim
+from their college.
+
+## Travel
+
+Bus and train: the actual fare, standard class, with a ticket. Taxis are not paid.
+
+## How to claim
+
+Fill in the blue form and hand it in to the office. Claims must reach the office within 60 days of the date of the
+expense.
+""",
+    "expenses-2025.md": """# Volunteer expenses
+
+## Who can claim
+
+Any volunteer who has completed six months of service and has signed the agreement, which is longer than before: the
+board wanted it to end with the time of settling in.
+
+## Travel
+
+Bus and train: the actual fare, standard class. A photo will do. Taxis are paid only if the last bus has gone, up to 18
+pounds.
+
+## How to claim
+
+Use the form on the intranet. Claims must be sent within 90 days of the date of the expense; later ones are paid only to
+those who were ill.
+""",
+    "board-2025-03-12.md": """# Minutes of the board
+
+Present: Ada, Bob and Cy. Apologies: none.
+
+## Roof
+
+The board agreed to spend 4,000 on the roof before the winter.
+
+## Any other business
+
+None. The meeting closed at nine.
+""",
+    "board-2025-06-18.md": """# Minutes of the board
+
+Present: Ada and Di. Apologies: Cy.
+
+## Lift
+
+The lift will be put off to October, as the maker told Bob.
+
+## Any other business
+
+None. The meeting closed at nine.
+""",
+}
+
+
+def test_a_policy_written_anew_replaces_the_one_of_an_earlier_year_and_minutes_replace_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    place = indexed(tmp_path, REWRITTEN, run, monkeypatch)
+    assert families(run) == [["expenses-2025.md", "expenses-2023.md"]]
+    with Library(place, parts=replying("Claims must be sent within 90 days.")) as library:
+        answer = library.ask("Within how many days must claims reach the office?")
+    assert "expenses-2023.md" not in {Path(one.path).name for one in answer.read}
+    assert answer.quotes[0].text.startswith("Claims must be sent within 90 days")
+
+
 def test_a_setting_splits_a_wrong_family(folder: Path, run: Run) -> None:
     (folder / ".local-rag" / "settings.toml").write_text('no_versions = ["policies/**"]\n')
     assert families(run) == [["manual_v2.md", "manual_v1.md"]]
