@@ -127,12 +127,37 @@ class Attributor:
                 break
             found.append(best)
             left -= self._words[best]
-        sources = [self._facts_of(self._texts[one]) for one in found]
-        missing = missing_facts(self._question, sentence, sources)
+        missing = self._missing(sentence, found)
+        if missing and len(found) < MOST_UNITS:  # "Above that, ..." says its number in the sentence before
+            beside = min(
+                self._beside(found, said), key=lambda one: len(self._missing(sentence, [*found, one])), default=None
+            )
+            more = found if beside is None else [*found, beside]
+            if len(still := self._missing(sentence, more)) < len(missing):
+                found, missing = more, still
         elsewhere = self._elsewhere(self._units[found[0]][0]) if found else []
         coverage = 1 - self._weight(left) / total if total else 0.0
         units = tuple(self._units[one] for one in found)
         return Attribution(sentence, units, coverage, tuple(dict.fromkeys(fact.text for fact in missing + elsewhere)))
+
+    def _missing(self, sentence: str, units: Sequence[int]) -> list[Fact]:
+        """Return the numbers and names of a sentence that neither units nor the question have."""
+        return missing_facts(self._question, sentence, [self._facts_of(self._texts[one]) for one in units])
+
+    def _beside(self, found: Sequence[int], said: frozenset[str]) -> list[int]:
+        """Return the sentences beside the `found` ones in a paragraph that say a word of the sentence they lack."""
+        beside = set[int]()
+        for index in found:
+            number, unit = self._units[index]
+            near = (one for one in (index - 1, index + 1) if 0 <= one < len(self._units))
+            beside.update(
+                one
+                for one in near
+                if self._units[one][0] == number
+                and self._units[one][1].paragraph == unit.paragraph
+                and self._units[one][1].kind == unit.kind == "sentence"
+            )
+        return sorted(beside.intersection(self._candidates(found, said)).difference(found))
 
     def _elsewhere(self, number: int) -> list[Fact]:
         """Return the names of the question that a source lacks while another one is about them.

@@ -34,6 +34,18 @@ def test_a_sentence_may_stand_on_several_units_of_a_passage() -> None:
     assert answer.coverage < 1.0, "the bread is in another passage"
 
 
+def test_a_number_may_stand_in_the_sentence_before() -> None:
+    text = "Our café caters for up to 60 people. Above that you may bring your own caterer. It costs 80 euro."
+    found = attributor("We are 90 people. May we bring our own caterer?", text)
+    answer = found.attribute("Yes, above 60 people you may bring your own caterer.")
+    assert {text for _, text in stands_on(answer)} == {
+        "Above that you may bring your own caterer.",
+        "Our café caters for up to 60 people.",
+    }
+    assert not answer.missing
+    assert found.attribute("Yes, above 80 people you may bring your own caterer.").missing == ("80",)
+
+
 def test_a_sentence_of_the_questions_words_stands_on_the_unit_that_shares_most() -> None:
     found = attributor("May dogs come?", "Cats may not come.", "Dogs may come aboard.")
     assert stands_on(found.attribute("Dogs may come.")) == [(1, "Dogs may come aboard.")]
