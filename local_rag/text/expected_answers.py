@@ -18,6 +18,9 @@ _LONGEST_QUESTION = 2000  # characters that are read
 _NUMBER = re.compile(
     r"\bhow (?:many|much|long|old|far|tall|high|deep|wide|big|large|heavy|fast|often|hot|cold)\b(?!-)"
     r"|\bwhat (?:percentage|percent|proportion|fraction|number|amount|age|height|weight|temperature)\b"
+    # "What does a pass cost?", "what do we sell it for?", but not "what do we pay them for?"
+    r"|\bwhat (?:do|does|did|will|would) (?:[\w'-]+ ){1,8}?(?:cost|weigh|earn)\b"
+    r"|\bwhat (?:do|does|did|will|would) (?:[\w'-]+ ){1,8}?(?:sell|sells|retail|retails) (?:[\w'-]+ ){0,8}?for\b"
     # "What is the limit for hotels?", or typed like a search: "hotel limit in Ireland".
     r"|(?:\bwhat(?:'s| is| was| are| were) the (?:[\w'-]+ ){0,3}?"
     r"|\A(?!(?:wh\w+|how|is|are|was|were|do|does|did|can|could|may|my|might|must|shall|should|will|would|ha[sd]|have|if"
