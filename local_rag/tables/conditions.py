@@ -25,6 +25,7 @@ _MISSING = re.compile(
     r" (?:(?:is|are|was|were) )?(?:missing|empty|blank|lacking|not (?:given|set|filled(?: in)?|known|entered))\b",
     re.IGNORECASE,
 )
+_JOINS = re.compile(r"[,;/&+|]|\b(?:and|or|nor|than|versus|vs|both|und|oder|et|ou)\b", re.IGNORECASE)
 _GIVEN = re.compile(r" (?:is|are|was|were) (?:given|set|filled(?: in)?|known|recorded|entered)\b", re.IGNORECASE)
 _THAN = re.compile(
     r"\b(?:(?P<after>after|later than|past|beyond)|(?P<before>before|(?:earlier|sooner) than|ahead of)"
@@ -51,7 +52,11 @@ class NoConditionError(Exception):
 
 
 def value_conditions(said: Said, matches: Sequence[Match]) -> tuple[list[tuple[Match, Condition]], set[int]]:
-    """Return a condition for each value that is named, with the starts of column names that only say whose they are."""
+    """Return a condition for each value that is named, with the starts of column names that only say whose they are.
+
+    Two parts of a value are named for one thing: "60 degree wash in Elm Court" for "Wash 60 degrees (Elm Court)".
+    Raise NoConditionError where they are parts of two values.
+    """
     found, labels = list[tuple[Match, Condition]](), set[int]()
     for at, match in enumerate(matches):
         if match.kind != "value":
@@ -67,6 +72,13 @@ def value_conditions(said: Said, matches: Sequence[Match]) -> tuple[list[tuple[M
             choice = match.columns.index(before[1].column)
         column, values = match.columns[choice], match.values[choice]
         negated = is_negated(said, match) and not _is_spent(said, match, found, matches)
+        for number, (other, condition) in enumerate(found):
+            between = said.text[said.words[other.end - 1].end : said.words[match.start].start]
+            if condition.column == column and min(match.strength, other.strength) < 1 and not _JOINS.search(between):
+                values = tuple(one for one in values if one in condition.values)
+                if not values:
+                    raise NoConditionError
+                found[number] = other, is_one_of(column, values, negated=negated)
         found.append((match, is_one_of(column, values, negated=negated)))
     return found, labels
 

@@ -392,6 +392,21 @@ def test_of_versions_the_newest_answers_and_names_what_others_say(tmp_path: Path
         assert most.value == "Planner Max"
 
 
+def test_parts_of_two_values_name_no_row_and_parts_of_one_name_it(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "library").mkdir()
+    (tmp_path / "files" / "tariffs.csv").write_text(
+        "Code,Item,Unit,Price\nL-2,Laundry wash 60 degrees (Alder Birch Cedar Dogwood),per wash,2.9\n"
+        "L-4,Laundry wash 60 degrees (Elm Court),per wash,3.1\nR-3,Workshop in Birch House,per day,13\n"
+    )
+    opened = open_tables(tmp_path / "files", tmp_path / "library")
+    one, other = (
+        answer_from_rows(f"How much is a 60 degree wash in {place}?", opened) for place in ("Elm Court", "Birch House")
+    )
+    assert one and one.table and one.table.value == 3.1
+    assert other is None or other.table is None, "the dearer wash and the workshop are no answer"
+
+
 def test_the_values_of_a_column_are_listed_once_each(tables: RelationSet) -> None:
     table = ask(tables, "List the customers.").table
     assert table is not None
