@@ -63,6 +63,10 @@ def _remarks(answer: Answer, name: Name, changed: Sequence[str]) -> Iterator[str
         others = "; ".join(f"{one.title} ({name(one.location)})" for one in answer.look_alikes)
         said = "This answer is about {about}. Similar passages are in {others}."
         yield translated(said, asked, about=answer.citations[0].passage.title, others=others)
+    newest = dict.fromkeys(one.passage.newest for one in answer.citations if one.passage.newest)
+    if newest and answer.answered and not answer.versions:
+        said = "This stands in an older version; the newest is {places}."
+        yield translated(said, asked, places=", ".join(map(name, newest)))
     if changed:
         places = ", ".join(map(name, changed))
         yield translated("Changed or gone since it was indexed: {places}.", asked, places=places)

@@ -13,6 +13,7 @@ from local_rag.asking import Filters
 from local_rag.records import Passage
 from local_rag.retrieval.highlights import closest_sentence, readable
 from local_rag.retrieval.version_families import (
+    HEADING,
     OLDER_WORDS,
     Version,
     Versions,
@@ -211,6 +212,8 @@ class AskedVersions:
 
 def _keeps(wanted: set[str], passage: Passage, other: Passage) -> bool:
     """Return whether another passage has of what is wanted each number that a passage has, and most of its words."""
-    held = wanted.intersection(keyword_tokens(passage.text))
-    lost = held.difference(keyword_tokens(other.text))
+    # Of what is numbered, the number may be another one in each version.
+    held, kept = (set(keyword_tokens(HEADING.sub(r"\g<words>", one.text))) for one in (passage, other))
+    held &= wanted
+    lost = held - kept
     return len(lost) <= _MOST_LOST * len(held) and not any(token[:1].isdigit() for token in lost)

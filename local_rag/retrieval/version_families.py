@@ -112,6 +112,7 @@ _PART, _REMEMBERED_PARTS = 200, 8  # passages of a long version that are read at
 _CORRESPONDING = 0.5  # the share of words that corresponding passages have in common
 _HELD = 0.75  # or the share of a sentence's words that a passage has, where all around it was written anew
 _SAME_HEADING = 0.25
+HEADING = re.compile(r"^#{1,6} (?P<number>[\d.) ]*)(?P<words>.*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,15 +282,26 @@ def _date(one: StoredVersion) -> str:
 def corresponding(passage: Passage, sentence: str, own: Version, version: Version, versions: Versions) -> list[Passage]:
     """Return the passages of a version that correspond to a passage of its `own` version, the likest first.
 
-    Each is like all of the passage, or has the words of a `sentence` in it.
+    Each is like all of the passage, or has the words of a `sentence` in it. Of a policy that was written anew, it may
+    also be the section with the same heading.
     """
     wanted, said, found = words_of(passage.text), words_of(sentence), list[tuple[float, Passage]]()
+    section = _headings_in(passage, max(0, passage.text.find(sentence)))[-1:]
+    anew = _is_numbered(own.path) and _is_numbered(version.path)
     for other in versions.passages(version, passage, own):
         words = words_of(other.text)
         alike, held = shared(wanted, words), len(said & words) / max(1, len(said))
-        if alike >= _CORRESPONDING or held >= _HELD:
+        is_section = anew and alike >= _REVISED and bool(section) and section[0] in _headings_in(other)
+        if alike >= _CORRESPONDING or held >= _HELD or is_section:
             found.append((alike + held + _SAME_HEADING * (other.headings == passage.headings), other))
     return [other for _, other in sorted(found, key=lambda one: -one[0])]
+
+
+def _headings_in(passage: Passage, end: int | None = None) -> list[str]:
+    """Return the heading above a passage and those in its text, up to an offset, without their numbers."""
+    above = "".join(f"# {one}\n" for one in passage.headings[-1:])
+    found = HEADING.finditer(above + passage.text[:end])
+    return [words for one in found if (words := one["words"].casefold().strip())]
 
 
 @lru_cache(4096)

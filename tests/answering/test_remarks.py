@@ -1,5 +1,7 @@
 """What stands below an answer in every interface: whether to trust it, and where it is written."""
 
+from dataclasses import replace
+
 import pytest
 
 from local_rag.answering.remarks import place_of, remarks, sources_as_lines, sources_of
@@ -46,6 +48,13 @@ def test_what_its_sources_lack_and_what_it_may_be_mistaken_for_is_told_in_one_li
         "This answer is about A. Similar passages are in B (<a.md:1>).",
         "Changed or gone since it was indexed: </d/a.md>.",
     ]
+
+
+def test_an_answer_from_an_older_version_names_the_newest() -> None:
+    cited = (Citation(1, replace(passage(), newest="/d/rules 2025.md")),)
+    said = "This stands in an older version; the newest is /d/rules 2025.md."
+    assert remarks(Answer("?", "!", "answered", cited), str) == [said]
+    assert remarks(Answer("?", "!", "quoted", cited), str) == []
 
 
 def test_remarks_speak_the_language_of_the_question() -> None:

@@ -403,7 +403,9 @@ def test_parts_of_two_values_name_no_row_and_parts_of_one_name_it(tmp_path: Path
     one, other = (
         answer_from_rows(f"How much is a 60 degree wash in {place}?", opened) for place in ("Elm Court", "Birch House")
     )
-    assert one and one.table and one.table.value == 3.1
+    assert one is not None
+    assert one.table is not None
+    assert one.table.value == 3.1
     assert other is None or other.table is None, "the dearer wash and the workshop are no answer"
 
 

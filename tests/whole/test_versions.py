@@ -135,6 +135,42 @@ def test_a_policy_written_anew_replaces_the_one_of_an_earlier_year_and_minutes_r
     assert answer.quotes[0].text.startswith("Claims must be sent within 90 days")
 
 
+RULES = {
+    "house-rules-2022.md": """# House rules
+
+## 4. Guests
+
+Guests may stay for six weeks without notice, and a room may be let at any time if the manager is told the name.
+
+## 5. Balconies
+
+Charcoal is not allowed. Gas barbecues are allowed on balconies from the second floor upwards, unless the fire brigade
+has warned of dry weather. Flower boxes hang on the inside of the railing. Satellite dishes need consent.
+""",
+    "house-rules-2025.md": """# House rules
+
+## 4. Subletting
+
+A member may sublet the flat after three years, for nine months at most, and asks the board six weeks ahead.
+
+## 6. Balconies
+
+Charcoal is not allowed. Gas barbecues are no longer allowed either; electric grills are, outside quiet hours. Flower
+boxes hang on the inside of the railing. Satellite dishes need consent.
+""",
+}
+
+
+def test_a_section_that_was_written_anew_answers_in_place_of_the_older_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    place = indexed(tmp_path, RULES, run, monkeypatch)
+    with Library(place, parts=replying("Gas barbecues are no longer allowed.")) as library:
+        answer = library.ask("Are gas barbecues on balconies allowed on the 4th floor?")
+    assert [one.passage.path.rpartition("/")[2] for one in answer.citations] == ["house-rules-2025.md"]
+    assert not any("upwards" in one.text for one in answer.read)
+
+
 def test_a_setting_splits_a_wrong_family(folder: Path, run: Run) -> None:
     (folder / ".local-rag" / "settings.toml").write_text('no_versions = ["policies/**"]\n')
     assert families(run) == [["manual_v2.md", "manual_v1.md"]]
