@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from local_rag.answering.units import Kind, Unit, headings_of, split_units
 from local_rag.models.reader import Reader, reranked_text
 from local_rag.records import Passage, Shown
+from local_rag.text.dates import find_dates
 from local_rag.text.tokens import keyword_tokens
 
 SHOWN_TOKENS = 300  # a model that was not trained to refuse answers no more questions right from 600
@@ -55,12 +56,14 @@ def select_sources(
 
     The best units of the first passages are shown, each with what belongs to it in the same text, until `tokens` are
     used. The best unit of the first passage is among them, unless the best of all leaves no room. Showing it always
-    gave no more right answers: a sure model stopped reading before it had seen the right line.
+    gave no more right answers: a sure model stopped reading before it had seen the right line. If a question names a
+    day, and a row of that day is there, rows of other days are not shown.
     """
     found = drop_copies(take_turns(lists))
     passages = found[:_PASSAGES] + [one for one in found[_PASSAGES:] if one.path == found[0].path]
     units, answers = ranked_units(question, passages, reader)
     chosen = dict[int, None]()  # indexes of units
+    others = _of_other_days(question, units)
     room = tokens
 
     def cost(new: Sequence[int]) -> int:
@@ -70,8 +73,10 @@ def select_sources(
         return sum(map(count_tokens, texts))
 
     for index in _in_order(units):
+        if index in others:
+            continue
         groups = [group(units, index) for group in (_whole_group, _with_neighbours)]
-        new = [[one for one in group if one not in chosen] for group in groups]
+        new = [[one for one in group if one not in chosen and one not in others] for group in groups]
         most = room if chosen else max(room, _LONGEST)
         fitting = next((group for group in new if cost(group) <= most), new[-1])
         if (needed := cost(fitting)) > room and chosen:
@@ -81,11 +86,29 @@ def select_sources(
         chosen |= dict.fromkeys(fitting)
         if len(chosen) == len(fitting):  # the first: its document is shown whole if that takes no more than half
             path = passages[units[index].passage].path
-            whole = [one for one, unit in enumerate(units) if passages[unit.passage].path == path and one not in chosen]
+            whole = [one for one, unit in enumerate(units) if passages[unit.passage].path == path]
+            whole = [one for one in whole if one not in chosen and one not in others]
             if (needed := cost(whole)) <= min(room, tokens * _WHOLE):
                 room -= needed
                 chosen |= dict.fromkeys(whole)
     return _sources(passages, units, chosen, answers)
+
+
+def _of_other_days(question: str, units: Sequence[Unit]) -> set[int]:
+    """Return the indexes of the rows of other days than the one that a question names, if there is a row of that day.
+
+    A row with several days is of those between them, too.
+    """
+    asked = _days(question)
+    if len(asked) != 1:
+        return set()
+    dated = {index: days for index, unit in enumerate(units) if unit.kind == "row" and (days := _days(unit.text))}
+    of_day = {index for index, days in dated.items() if min(days) <= asked[0] <= max(days)}
+    return dated.keys() - of_day if of_day else set()
+
+
+def _days(text: str) -> list[str]:
+    return [date.iso for date in find_dates(text) if date.year and date.day]
 
 
 def sources_around(passages: Sequence[Passage], wanted: Collection[Unit]) -> list[Source]:

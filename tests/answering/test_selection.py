@@ -170,3 +170,27 @@ def test_each_unit_gets_a_logit_however_little_is_read(texts: list[str], charact
     found = [passage(text, key=key, title=title) for key, text in enumerate(texts)]
     for source in whole_sources("Where?", [found], reader=CutReader(characters)):
         assert all(unit.logit is not None for unit in source.units)
+
+
+def test_of_a_question_about_a_day_only_the_rows_of_that_day_are_shown() -> None:
+    roster = """| From | To | Caretaker |
+| --- | --- | --- |
+| 2026-02-23 | 2026-03-01 | Tomas Wilke |
+| 2026-03-02 | 2026-03-08 | Dele Adeyemi |
+| 2026-03-09 | 2026-03-15 | Anna Kovacs |
+"""
+
+    def shown(question: str) -> str:
+        [source] = select_sources(
+            question, [[passage(roster)]], count_tokens=lambda text: len(text.split()), reader=None
+        )
+        return source.text
+
+    assert shown("Who is the caretaker on 9 March 2026?") == "From: 2026-03-09; To: 2026-03-15; Caretaker: Anna Kovacs"
+    assert "Dele" in shown("Who is the caretaker on 4 March 2026?")
+    for question in (
+        "Who is the caretaker on 9 May 2026?",
+        "Who is the caretaker in March 2026?",
+        "Who is the caretaker?",
+    ):
+        assert {"Tomas", "Dele", "Anna"} <= set(shown(question).split())
