@@ -14,6 +14,7 @@ from statistics import median
 from typing import Any, Literal, get_args
 
 from local_rag.asking import Turn
+from local_rag.display import version_lines
 from local_rag.evaluation.dataset import Dataset, Question
 from local_rag.evaluation.ranking_metrics import by_question, paired_test, wilson_interval
 from local_rag.library import Library
@@ -150,11 +151,16 @@ def measure_answers(
 
 
 def judge(question: Question, golden: Collection[str], answer: Answer, seconds: float) -> dict[str, Any]:
-    """Compare an answer with the reference of its question and with the golden documents."""
+    """Compare an answer with the reference of its question and with the golden documents.
+
+    What other versions say stands below an answer and is no part of it.
+    """
     read = {passage.path for passage in answer.read}
     cited = {citation.passage.path for citation in answer.citations}
     answerable = question.answerability == "answerable"
-    right = answerable and answer.answered and is_right(question, answer.text)
+    below = version_lines(answer.versions)
+    said = "\n".join(line for line in answer.text.split("\n") if line not in below)
+    right = answerable and answer.answered and is_right(question, said)
     quotation = "\n".join(quote.text for quote in answer.quotes)
     return {
         "question": question.text,
@@ -162,7 +168,7 @@ def judge(question: Question, golden: Collection[str], answer: Answer, seconds: 
         "outcome": answer.outcome,
         "answered": answer.answered,
         "right": right,
-        "mistake": mistake_of(question, answer.text) if answerable and answer.answered and not right else None,
+        "mistake": mistake_of(question, said) if answerable and answer.answered and not right else None,
         "quoted_right": answerable and answer.outcome == "quoted" and is_right(question, quotation),
         "facts_shown": facts_shown(question, answer.shown) if answerable and question.must_include else None,
         "cited_right": any(_same(path, name) for path in cited for name in golden),

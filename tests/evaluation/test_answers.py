@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from local_rag import Library
+from local_rag.display import version_lines
 from local_rag.errors import DatasetError
 from local_rag.evaluation.answer_figures import compare_answers, judge, risk_coverage, summarize_answers
 from local_rag.evaluation.calibrate import threshold_for
 from local_rag.evaluation.dataset import Question, load_dataset
 from local_rag.evaluation.runs import append, load, require_at_least
 from local_rag.library import Parts
-from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport, Shown
+from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport, Shown, VersionValue
 from local_rag.store.connect import remembered_settings
 from tests.conftest import Run
 from tests.fakes import FakeEmbedder, FakeGenerator, generating, passage
@@ -129,6 +130,13 @@ def judged(outcome: Outcome, text: str, *, answerable: bool = True, **fields: An
         answerability="answerable" if answerable else "unanswerable",
     )
     return judge(question, {"leave.md"}, Answer(question.text, text, outcome, **fields), 1.5)
+
+
+def test_what_other_versions_say_is_no_part_of_an_answer() -> None:
+    older = (VersionValue("2022-01-01", "leave 2022.md", "Parents get 49 weeks.", 2),)
+    [line] = version_lines(older)
+    assert judged("answered", f"Parents get 49 weeks.\n\n{line}", versions=older)["right"]
+    assert not judged("answered", f"Parents get 26 weeks.\n\n{line}", versions=older)["right"]
 
 
 EACH = [
