@@ -112,7 +112,7 @@ _PART, _REMEMBERED_PARTS = 200, 8  # passages of a long version that are read at
 _CORRESPONDING = 0.5  # the share of words that corresponding passages have in common
 _HELD = 0.75  # or the share of a sentence's words that a passage has, where all around it was written anew
 _SAME_HEADING = 0.25
-HEADING = re.compile(r"^#{1,6} (?P<number>[\d.) ]*)(?P<words>.*)", re.MULTILINE)
+HEADING = re.compile(r"^#{1,6} (?P<number>(?:\d{1,2}[.) ]+)*)(?P<words>.*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

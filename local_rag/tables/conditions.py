@@ -72,13 +72,14 @@ def value_conditions(said: Said, matches: Sequence[Match]) -> tuple[list[tuple[M
             choice = match.columns.index(before[1].column)
         column, values = match.columns[choice], match.values[choice]
         negated = is_negated(said, match) and not _is_spent(said, match, found, matches)
-        for number, (other, condition) in enumerate(found):
+        for number, (other, condition) in enumerate(() if negated else found):
             between = said.text[said.words[other.end - 1].end : said.words[match.start].start]
-            if condition.column == column and min(match.strength, other.strength) < 1 and not _JOINS.search(between):
+            same = condition.column == column and "NOT" not in condition.sql
+            if same and min(match.strength, other.strength) < 1 and not _JOINS.search(between):
                 values = tuple(one for one in values if one in condition.values)
                 if not values:
                     raise NoConditionError
-                found[number] = other, is_one_of(column, values, negated=negated)
+                found[number] = other, is_one_of(column, values, negated=False)
         found.append((match, is_one_of(column, values, negated=negated)))
     return found, labels
 
