@@ -129,12 +129,9 @@ class Attributor:
             left -= self._words[best]
         missing = self._missing(sentence, found)
         if missing and len(found) < MOST_UNITS:  # "Above that, ..." says its number in the sentence before
-            beside = min(
-                self._beside(found, said), key=lambda one: len(self._missing(sentence, [*found, one])), default=None
-            )
-            more = found if beside is None else [*found, beside]
-            if len(still := self._missing(sentence, more)) < len(missing):
-                found, missing = more, still
+            wider = ([*found, one] for one in self._beside(found, said))
+            tried = [(missing, found), *((self._missing(sentence, units), units) for units in wider)]
+            missing, found = min(tried, key=lambda one: len(one[0]))
         elsewhere = self._elsewhere(self._units[found[0]][0]) if found else []
         coverage = 1 - self._weight(left) / total if total else 0.0
         units = tuple(self._units[one] for one in found)
