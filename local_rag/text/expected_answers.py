@@ -114,6 +114,8 @@ _TIME = re.compile(
     r"|months?|quarters?|years?|decades?|century|centuries|age|season|episode)\b|\b\d{4}s\b",
     re.IGNORECASE,
 )
+# What follows these is the time.
+_JOINS_TIME = frozenset("before after until since during while when whenever if upon every each following".split())  # noqa: SIM905
 # Somebody is told by a proper name, or by a word for people: most end like this, others stand after an article.
 _SOMEBODY = re.compile(
     r"\b(?:\w*(?:ers?|ors?|ists?|ians?|m[ae]n|persons?|people|staff|teams?|groups?|board|committee|ees?|ants?|ents?)"
@@ -234,8 +236,14 @@ def _gives_date(text: str, asked: Source) -> bool:
     return (
         any(not asked.has_date(date) for date in find_dates(text))
         or any(not asked.has_number(number) for number in find_numbers(text) if number.counts)
-        or bool(find_times(text) or _TIME.search(text))
+        or bool(find_times(text))
+        or any(_is_time(time[0], asked) for time in _TIME.finditer(text))
     )
+
+
+def _is_time(word: str, asked: Source) -> bool:
+    """Return whether a word tells a time that the question does not say: "Summer" in the title of a song does not."""
+    return word.lower() in _JOINS_TIME or not asked.has_name(word)
 
 
 def _gives_name(text: str, asked: Source) -> bool:
