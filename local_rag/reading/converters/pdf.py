@@ -10,8 +10,9 @@ from typing import Any
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Attachment, Converted, notes_of
+from local_rag.reading.converters.pdf_grids import ruled_tables, rules_of
 from local_rag.reading.converters.pdf_marks import attach_files, marks_of, open_forms, with_marks
-from local_rag.reading.converters.pdf_page import Cell, Line, RecognizedPage, lines_of
+from local_rag.reading.converters.pdf_page import Cell, Line, RecognizedPage, breaks_range, breaks_word, lines_of
 from local_rag.reading.converters.pdf_tables import PageTable, find_tables, unfold_columns
 from local_rag.reading.converters.tables import pipe_row, pipe_table
 from local_rag.reading.formats import NO_TEXT
@@ -20,14 +21,12 @@ from local_rag.records import Heading, Table
 
 _FILE_TITLE = re.compile(r"untitled.*|microsoft \w+ - .*|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd)", re.IGNORECASE)
 _LONGEST_TITLE = 120
-_HYPHENS = "-\u00ad\u2010"
 _BROKEN_WORD = re.compile(r"(?<!\w)(\w++)(?<![\d_])[\ufffe\u00ad](?=([^\W\d_]\w*+))")
 _EDGE_LINES = 2  # at the top and at the bottom of a page
 _FEWEST_REPEATS, _REPEATED = 3, 1 / 3  # pages, and their share, on which a line stands that every page repeats
 _MARGIN = 0.12  # of a page's height, in which its header and its footer stand
 _SAME_HEIGHT = 4.0  # points between the places of a line on several pages
 _APART = 1.25  # times the usual distance of lines
-_RANGE = re.compile(r"[^\W_][-\u2010-\u2013]\Z")  # of numbers, or a code, which goes on with a digit in the next line
 _VALUE = re.compile(r":\s*\S")
 _LARGER = 1.15  # times the height of most text: a heading
 _MOST_BOLD, _LONGEST_BOLD, _BOLD_TOGETHER = 0.3, 100, 2  # share of the text, characters, lines: bold lines are headings
@@ -129,7 +128,8 @@ def _read_page(
     """Read a page with its marks; with OCR if it has no text, or if its fonts do not tell what it is."""
     import pypdfium2.raw as pdfium
 
-    drawn, unknown = lines_of(page.get_textpage())
+    rules = rules_of(page)
+    drawn, unknown = lines_of(page.get_textpage(), rules)
     lines, waits, confidence = unfold_columns(drawn), False, None
     is_unknown = unknown > _MOST_UNKNOWN * (unknown + sum(len(line.text) for line in lines))
     if is_unknown or (not lines and pdfium.FPDFPage_CountObjects(page.raw)):
@@ -142,7 +142,8 @@ def _read_page(
             confidence = recognized.confidence if lines else None
     lines = with_marks(lines, marks_of(pdf, page, files, left_out))
     height = 0.0 if page.get_rotation() else page.get_height()
-    tables = {table.first: table for table in find_tables(lines)}
+    lines, ruled = ruled_tables(lines, rules)
+    tables = {table.first: table for table in find_tables(lines, ruled)}
     return _Page(lines, tables, confidence, waits, height, unknown)
 
 
@@ -345,10 +346,10 @@ def _write(pages: Sequence[_Page]) -> tuple[str, tuple[Table, ...], list[int]]:
             elif line in kept:
                 written = rejoin_words(text.text)
                 joins = end == "\n" and page.headings.isdisjoint({line - 1, line})
-                if joins and _breaks_word(pieces[-1], written):
+                if joins and breaks_word(pieces[-1], written):
                     pieces[-1], separator = pieces[-1][:-1], ""
                     length -= 1
-                elif joins and _RANGE.search(pieces[-1]) and written[:1].isdecimal():
+                elif joins and breaks_range(pieces[-1], written):
                     separator = ""
                 else:
                     separator = " " if joins and _goes_on(pieces[-1], written) else end
@@ -380,11 +381,6 @@ def rejoin_words(text: str) -> str:
     """Rejoin the words that PDFium marks as broken at the end of a line: with U+FFFE, or by a soft hyphen."""
     joined = _BROKEN_WORD.sub(lambda found: found[1] + "-" * found[2][:1].isupper(), text)
     return joined.replace("\ufffe", "-")
-
-
-def _breaks_word(before: str, after: str) -> bool:
-    ends = before[-1:] in set(_HYPHENS) and before[-2:-1].isalpha()
-    return ends and after[:1].isalpha() and not after[:1].isupper()
 
 
 def _goes_on(before: str, after: str) -> bool:

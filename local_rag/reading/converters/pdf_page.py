@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.decode import clean
@@ -18,7 +18,29 @@ _LONGEST_RAISED = 20  # characters
 _TOUCHING = 0.12  # of a line's height: a smaller gap is no space
 _BOLD = 600  # of 100 to 900: the weight of a font
 _BOLD_NAME = re.compile(rb"bold|black|heavy|demi", re.IGNORECASE)
+_HYPHENS = "-\u00ad\u2010\ufffe"
+_RANGE = re.compile(r"[^\W_][-\u2010-\u2013]\Z")  # of numbers, or a code, which goes on with a digit in the next line
 Box = tuple[float, float, float, float]  # left, bottom, right, top in points, from below
+
+
+class Rule(NamedTuple):
+    """A straight line: `at` is its height or its distance from the left, `start` and `end` its extent, in points."""
+
+    at: float
+    start: float
+    end: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The level and the upright lines that a page draws."""
+
+    level: tuple[Rule, ...] = ()
+    upright: tuple[Rule, ...] = ()
+
+    def part(self, left: float, right: float, height: float) -> bool:
+        """Return whether an upright line stands between two places at a height."""
+        return any(left <= one.at <= right and one.start <= height <= one.end for one in self.upright)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +137,8 @@ class Characters:
         return int(self._pdfium.FPDFText_GetCharIndexFromTextIndex(self._page, offset))
 
 
-def lines_of(textpage: Any) -> tuple[list[Line], int]:
-    """Return the lines of a page in the order of its text; blank ones are left out."""
+def lines_of(textpage: Any, rules: Rules) -> tuple[list[Line], int]:
+    """Return the lines of a page in the order of its text, and how many characters nothing tells; none is blank."""
     text = textpage.get_text_range()
     if text.count(" ") > _MOST_WORDS:
         return [Line((Cell(line, 0, 0),)) for line in clean(text).split("\n") if line.strip()], 0
@@ -132,7 +154,7 @@ def lines_of(textpage: Any) -> tuple[list[Line], int]:
             fragments.append(words)
     lines = list[Line]()
     for words in fragments:
-        one = _line(words, characters)
+        one = _line(words, characters, rules)
         if lines and _is_beside(lines[-1], one):  # PDFium may break a line between cells
             one = replace(one, cells=(*lines.pop().cells, *one.cells))
         lines.append(one)
@@ -169,7 +191,7 @@ def _goes_on(before: Sequence[_Word], after: Sequence[_Word], characters: Charac
     return True
 
 
-def _line(words: Sequence[_Word], characters: Characters) -> Line:
+def _line(words: Sequence[_Word], characters: Characters, rules: Rules) -> Line:
     """Put words together to cells; what is smaller than most of the line and off its baseline is raised or lowered."""
     heights = Counter[float]()
     for word in words:
@@ -190,7 +212,7 @@ def _line(words: Sequence[_Word], characters: Characters) -> Line:
         left, right = (word.first[0], word.last[2]) if word.first and word.last else (end, end)
         if cells and word.is_joined:
             cells[-1] = Cell(f"{cells[-1].text}{clean(text)}", cells[-1].left, right)
-        elif cells and left - cells[-1].right <= _WIDE * (height or 1.0):
+        elif cells and left - end <= _WIDE * (height or 1.0) and not rules.part(end, left, top - height / 2):
             cells[-1] = Cell(f"{cells[-1].text} {clean(text)}", cells[-1].left, right)
         else:
             cells.append(Cell(clean(text), left, right))
@@ -225,3 +247,21 @@ def _with_raised(word: _Word, height: float, baseline: float, characters: Charac
 def _is_beside(line: Line, other: Line) -> bool:
     same = abs(line.top - other.top) < line.height / 4 and abs(line.height - other.height) < line.height / 4
     return same and other.cells[0].left > line.cells[-1].right + _WIDE * line.height
+
+
+def join_lines(before: str, after: str) -> str:
+    """Join two lines of a paragraph."""
+    if breaks_word(before, after):
+        return before[:-1] + after
+    return before + after if breaks_range(before, after) else f"{before} {after}"
+
+
+def breaks_word(before: str, after: str) -> bool:
+    """Return whether a line ends within a word that goes on in the next one."""
+    ends = before[-1:] in set(_HYPHENS) and before[-2:-1].isalpha()
+    return ends and after[:1].isalpha() and not after[:1].isupper()
+
+
+def breaks_range(before: str, after: str) -> bool:
+    """Return whether a line ends within a range of numbers, or a code, that goes on with a digit in the next one."""
+    return bool(_RANGE.search(before)) and after[:1].isdecimal()

@@ -1,5 +1,6 @@
 """Tell the tables of a PDF's page from columns of prose, which are read one after the other."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ _FEWEST_ROWS, _FEWEST_FULL_ROWS = 3, 2
 _LONG_CELL = 40  # characters: two columns of longer cells are columns of prose
 _FEWEST_WORDS = 4  # of most lines of a column of prose
 _RUNS_ON = 0.4  # of the lines of a column of prose begin within a sentence
+_MARK = re.compile(r"[^\w\s]|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,5})[.)]|o")  # of an item of a list
 _GAP = 1.25  # times the usual distance of lines: a row of a table begins
 _INDENT = 20.0  # points by which a line may stand out of its column
 
@@ -29,11 +31,15 @@ class PageTable:
     lefts: tuple[float, ...]
 
 
-def find_tables(lines: Sequence[Line]) -> Iterator[PageTable]:
-    """Find rows of cells that stand below each other; text in columns is none."""
-    number = 0
+def find_tables(lines: Sequence[Line], ruled: Sequence[PageTable] = ()) -> Iterator[PageTable]:
+    """Find rows of cells that stand below each other, beside the `ruled` tables; text in columns and lists are none."""
+    number, known = 0, {table.first: table for table in ruled}
     while number < len(lines):
-        last = _block_end(lines, number)
+        if own := known.get(number):
+            yield own
+            number = own.last
+            continue
+        last = min([_block_end(lines, number), *(first for first in known if first > number)])
         table = _table(lines, number, last) if last - number >= _FEWEST_ROWS else None
         if table:
             yield table
@@ -123,6 +129,8 @@ def _table(lines: Sequence[Line], first: int, last: int) -> PageTable | None:
     if rows_of_width < _FEWEST_FULL_ROWS or columns is None:
         return None
     rows = [_row(line, columns) for line in block]
+    if width == 2 and all(_MARK.fullmatch(row[0]) for row in rows if all(row)):  # noqa: PLR2004  a list
+        return None
     usual = [sorted(len(row[column]) for row in rows)[len(rows) // 2] for column in range(width)]
     if sum(length > _LONG_CELL for length in usual) > 1:
         return None
