@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Literal
 
+from local_rag.reading.formats import format_named
 from local_rag.records import Passage, heading_path
 from local_rag.text.sentences import split_sentences
 
@@ -64,7 +66,8 @@ def headings_of(passage: Passage) -> str:
 
 def _units(index: int, passage: Passage) -> Iterator[Unit]:
     text, heading, above = passage.text, "", {passage.title, *passage.headings}
-    blocks = list(_blocks(text))
+    in_code = format_named(PurePath(passage.path).name).kind == "code"
+    blocks = list(_blocks(text, in_code=in_code))
     head, label = _header(passage)
     for number, block in enumerate(blocks):
         start, end, block_text = block.start, block.end, text[block.start : block.end]
@@ -96,8 +99,11 @@ def _units(index: int, passage: Passage) -> Iterator[Unit]:
             yield Unit(index, block.kind, block_text, start, end, block.paragraph, heading)
 
 
-def _blocks(text: str) -> Iterator[_Block]:
-    """Yield the paragraphs, list items, rows, code blocks, headings and rules of a text, without outer white space."""
+def _blocks(text: str, *, in_code: bool) -> Iterator[_Block]:
+    """Yield the paragraphs, list items, rows, code blocks, headings and rules of a text, without outer white space.
+
+    In source code, where "#" begins a comment, each run of lines without an empty one is a block of code.
+    """
     kind: Kind | Literal["heading", "rule"] | None = None
     start = position = paragraph = 0
     fence = ""
@@ -109,7 +115,7 @@ def _blocks(text: str) -> Iterator[_Block]:
             yield _Block(kind, first, first + len(kept), paragraph)
 
     for line in text.splitlines(keepends=True):
-        fenced = _FENCE.match(line)
+        fenced = None if in_code else _FENCE.match(line)
         if fence:
             position += len(line)
             if fenced and fenced[1].startswith(fence):
@@ -117,6 +123,8 @@ def _blocks(text: str) -> Iterator[_Block]:
                 kind, fence, start = None, "", position
             continue
         begins = "code" if fenced else _kind_of(line)
+        if in_code and begins:
+            begins = None if kind else "code"
         # A line of plain text continues a paragraph or an item; after a heading or a row it does not.
         if begins == "sentence" and kind in {"sentence", "item", "step"}:
             begins = None

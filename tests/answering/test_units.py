@@ -51,6 +51,15 @@ def test_code_is_one_unit_whatever_is_in_it() -> None:
     assert kinds("~~~\nnever closed\n```\n") == [("code", "~~~\nnever closed\n```")]
 
 
+def test_the_comments_of_source_code_are_no_headings_and_its_lines_stay_apart() -> None:
+    text = "# Retry twice.\ndef fetch():\n    # | - 1. not a row\n    pass\n\n```\nLIMIT = 3\n"
+    script = passage(text, path="tool.py")
+    blocks = [text[:text.index("\n\n")], "```\nLIMIT = 3"]
+    assert [(unit.kind, unit.text, unit.heading) for unit in split_units([script])] == [
+        ("code", block, "") for block in blocks
+    ]
+
+
 def test_headings_and_rules_are_no_units_but_headings_name_those_below() -> None:
     found = units("# Boats\n\n## Times\nAt seven.\n\n---\n## Mail\nAt nine.", title="Boats")
     assert [(one.text, one.heading) for one in found] == [("At seven.", "Times"), ("At nine.", "Mail")]
