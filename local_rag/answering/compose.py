@@ -11,6 +11,7 @@ from local_rag.answering.units import Unit, split_units
 from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
 from local_rag.retrieval.question import Question
 from local_rag.text.expected_answers import asks_for, asks_how, asks_of_all_rows, gives
+from local_rag.text.limits import denies_its_yes
 from local_rag.text.tokens import keyword_tokens
 
 REFUSAL = "The documents do not answer this question."
@@ -50,7 +51,8 @@ class Part:
     def answers(self, question: str) -> bool:
         """Return whether a sentence is given, and those that are say what kind of thing a question asks for.
 
-        A model that reads some rows of a table cannot tell which is the highest of all, nor add them up.
+        A model that reads some rows of a table cannot tell which is the highest of all, nor add them up; and it says
+        yes below a limit that what is asked exceeds.
         """
         said = [one.sentence for one in self.given]
         if not (said and self.checked):
@@ -58,6 +60,8 @@ class Part:
         units = [unit for one in self.given for _, unit in one.units]
         from_rows = bool(units) and all(unit.kind == "row" for unit in units)
         if from_rows and asks_of_all_rows(question, [unit.text for unit in units]):
+            return False
+        if denies_its_yes(question, " ".join(said), " ".join(unit.text for unit in units)):
             return False
         return gives(asks_for(question), said, question)
 
