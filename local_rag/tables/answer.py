@@ -60,6 +60,7 @@ _REWORDED = (
     (re.compile(r"\b(?:is |are )?(?:still |yet )?(?:outstanding|unsettled)\b", re.IGNORECASE), "not paid"),
     (re.compile(r"\b(?:owes?|owed)(?: (?:us|to us))?\b", re.IGNORECASE), "has not paid"),
     (re.compile(r"\b(?:look(?:s|ed)?|looking) after\b", re.IGNORECASE), "keep"),
+    (re.compile(r"\b(?:have |has |had )?(?:gone|went|go) out\b", re.IGNORECASE), "were sent"),
     (re.compile(r"\bincomplete\b", re.IGNORECASE), "not complete"),
 )
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import date, timedelta
 from typing import Literal
 
 from local_rag.tables.matches import Match, is_done
@@ -45,6 +46,9 @@ _LATE = re.compile(r"\b(?:(?P<late>(?:too )?late)|(?:on|in) time)\b", re.IGNOREC
 _HOW_LATE = re.compile(r"\bhow (?:much )?(?:late|long|far|soon|early)\b|\b(?:day|week|hour|month)s\b", re.IGNORECASE)
 _PROMISED = keys_of("due deadline promised agreed")
 _DONE = keys_of("paid delivered arrived received returned done finished completed closed shipped sent submitted")
+
+
+_WEEK, _LEAP_YEAR = key_of_word("week"), 2024
 
 
 class NoConditionError(Exception):
@@ -176,10 +180,17 @@ def period_condition(
 
 
 def _in_dates(period: Period, column: ViewColumn) -> Condition:
+    if (
+        days := _days(period)
+    ) and _WEEK in column.keys:  # a day is in the week that began on it, or up to six days before
+        days = [day - timedelta(back) for day in days for back in range(7)]
+    if period.day or (days and _WEEK in column.keys):
+        form, part = ("%m-%d", "6, 5") if period.day else ("%Y-%m-%d", "1, 10")
+        written = tuple(dict.fromkeys(day.strftime(form) for day in days))
+        return Condition(column, f"substr({{0}}, {part}) IN ({_marks(written)})", written, f"is {period.words}")
     if period.months:
         months = tuple(f"{one:02}" for one in period.months)
-        marks = ", ".join("?" * len(months))
-        return Condition(column, f"substr({{0}}, 6, 2) IN ({marks})", months, f"is {period.words}")
+        return Condition(column, f"substr({{0}}, 6, 2) IN ({_marks(months)})", months, f"is {period.words}")
     parts, parameters = list[str](), list[str]()
     if period.first:
         parts.append("{0} >= ?")
@@ -188,6 +199,20 @@ def _in_dates(period: Period, column: ViewColumn) -> Condition:
     parts.append("{0} < ?")
     parameters.append(period.after.isoformat() if period.after else AFTER_DATES)
     return Condition(column, f"({' AND '.join(parts)})", tuple(parameters), f"is {period.words}")
+
+
+def _days(period: Period) -> list[date]:
+    """Return the day that a period is; the day of any year in a leap year and, if it has it, in another one."""
+    if period.day:
+        day = date(_LEAP_YEAR, period.months[0], period.day)
+        return [day, *([day.replace(year=_LEAP_YEAR - 1)] if (day.month, day.day) != (2, 29) else [])]
+    if period.first and period.after == period.first + timedelta(1):
+        return [period.first]
+    return []
+
+
+def _marks(values: Sequence[str]) -> str:
+    return ", ".join("?" * len(values))
 
 
 def date_column(
@@ -203,7 +228,7 @@ def date_column(
         return next(iter(dates), None)
     keys = {word.key for word in said.words}
     keys |= {_PAST[key] for key in keys & _PAST.keys()}
-    own = {column: {*column.keys, *column.own_keys} & keys - {"date", "dated"} for column in dates}
+    own = {column: {*column.keys, *column.own_keys} & keys - {"date", "dated", "on", "at", "in"} for column in dates}
     # "When is invoice 7 due?" names the row by a word of one column, and asks for another.
     special = [column for column in dates if own[column] - view.names - _other_words(view)]
     if special:

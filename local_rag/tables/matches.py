@@ -165,10 +165,14 @@ class Matcher:
             found = []
         if any(self._in_range(word) for word in words[start:end]):
             return None
+        if not alone and all(map(self._in_period, words[start:end])) and all(one.kind == "date" for one in columns):
+            return None  # "the week from 4 May" names no column, but a time
         if alone and self._in_period(alone):
             return Match(start, end, "column", columns) if columns and self._is_whole_period(alone) else None
         is_capital = words[start].start > 0 and words[start].text[:1].isupper()
-        if found and (is_capital or not columns):
+        # In a roster, a place at the head of a column may also be a value of another one.
+        of_roster = bool(columns) and self._said.focus == "who" and bool(self._said.periods)
+        if found and (is_capital or not columns) and not of_roster:
             return Match(start, end, "value", tuple(one for one, _ in found), tuple(some for _, some in found))
         if columns:
             return Match(start, end, "column", columns, strength=_strength_of(alone, columns) if alone else 1.0)

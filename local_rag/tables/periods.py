@@ -2,6 +2,7 @@
 
 import calendar
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
@@ -12,11 +13,12 @@ _YEAR = r"(?:19|20)\d\d"
 _NTH = {"1": 1, "first": 1, "1st": 1, "2": 2, "second": 2, "2nd": 2, "3": 3, "third": 3, "3rd": 3, "4": 4, "fourth": 4}
 _NTH |= {"4th": 4, "last": 4}
 _POINT = re.compile(
+    r"(?:\b(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?)?(?:"
     rf"(?P<iso>\b{_YEAR}-\d\d-\d\d\b)|(?P<isomonth>\b{_YEAR}-(?:0\d|1[0-2])\b(?!-))"
     rf"|(?P<dotted>\b\d{{1,2}}[./]\d{{1,2}}[./]{_YEAR}\b)"
     rf"|\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<daymonth>{_MONTH})(?:,? (?P<dayyear>{_YEAR}))?"
     rf"|\b(?P<monthday>{_MONTH}) (?P<dayafter>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<dayafteryear>{_YEAR}))?"
-    rf"|\b(?P<month>{_MONTH})(?:,? (?:of )?(?P<monthyear>{_YEAR}))?"
+    rf")|\b(?P<month>{_MONTH})(?:,? (?:of )?(?P<monthyear>{_YEAR}))?"
     rf"|\bq(?P<quarter>[1-4])\b(?: ?(?:of |/|-)? ?(?P<quarteryear>{_YEAR}))?"
     rf"|\b(?P<yearfirst>{_YEAR})[ -]?q(?P<quarterafter>[1-4])\b"
     rf"|\b(?P<nth>first|second|third|fourth|last|1st|2nd|3rd|4th) quarter(?: (?:of |in )?(?P<nthyear>{_YEAR}))?"
@@ -25,7 +27,8 @@ _POINT = re.compile(
     re.IGNORECASE,
 )
 _BEFORE = re.compile(
-    r"(?:\b(?P<range>between|from)|\b(?P<since>since|starting(?: in| from)?|from|as of|on or after)"
+    r"(?:\b(?:(?:in|for|during) )?(?:the )?week (?:from|of|starting|beginning|commencing)(?: on)?(?: the)?"
+    r"|\b(?P<range>between|from)|\b(?P<since>since|starting(?: in| from)?|from|as of|on or after)"
     r"|\b(?P<after>after|later than|following)|\b(?P<before>before|earlier than|prior to)"
     r"|\b(?P<until>(?:until|till|up to|through|by) the end of|by end of|until|till|up to|through|on or before"
     r"|no later than)"
@@ -40,9 +43,10 @@ _ONWARD = re.compile(r" (?:onwards?|and later|or later)\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A time in a question: from its first day to the day after its last, either open; or a month of any year.
+    """A time in a question: from its first day to the day after its last, either open; or a month or day of any year.
 
-    `start` and `end` are its place in the question. `months` are those of any year, if no year is given.
+    `start` and `end` are its place in the question. `months` are those of any year, if no year is given, `day` that of
+    the only month.
     """
 
     start: int
@@ -53,6 +57,7 @@ class Period:
     months: tuple[int, ...] = ()
     year: int | None = None
     quarter: int | None = None
+    day: int | None = None
 
     @property
     def is_year(self) -> bool:
@@ -70,14 +75,14 @@ def find_periods(question: str, *, apart: bool = False) -> list[Period]:
         head = _BEFORE.search(question, max(0, point.start - _LOOK_BACK), point.start)
         start = head.start() if head else point.start
         if apart:
-            found.append(_bounded(point, None, point.start, question))
+            found += _bounded(point, None, point.start, question)
             at += 1
             continue
         if at + 1 < len(points) and (joined := _joined(point, points[at + 1], question, head)):
             found.append(joined)
             at += 2
             continue
-        found.append(_bounded(point, head, start, question))
+        found += _bounded(point, head, start, question)
         at += 1
     return found
 
@@ -101,24 +106,23 @@ def _joined(one: Period, other: Period, question: str, head: re.Match[str] | Non
     return None
 
 
-def _bounded(point: Period, head: re.Match[str] | None, start: int, question: str) -> Period:  # noqa: PLR0911
+def _bounded(point: Period, head: re.Match[str] | None, start: int, question: str) -> Iterator[Period]:
+    """Yield a time with what bounds it; none of a bounded one without a year, since nothing tells where it begins."""
     words = question[point.start : point.end]
     onward = _ONWARD.match(question, point.end)
-    end = onward.end() if onward else point.end
-    if point.first is None:
-        return Period(start, end, f"in {words}", months=point.months, quarter=point.quarter)
-    if head and head["after"]:
-        return Period(start, end, f"after {words}", point.after, None)
-    if onward or (head and head["since"]):
-        return Period(start, end, f"from {words} on", point.first, None)
-    if head and head["before"]:
-        return Period(start, end, f"before {words}", None, point.first)
-    if head and head["until"]:
-        return Period(start, end, f"until {words}", None, point.after)
-    if head and head["range"] and head["range"].lower() == "from":
-        return Period(start, end, f"in {words}", point.first, point.after, year=point.year, quarter=point.quarter)
-    on = "on" if point.after and point.first and point.after - point.first == timedelta(1) else "in"
-    return Period(start, end, f"{on} {words}", point.first, point.after, (), point.year, point.quarter)
+    bound = (head.lastgroup if head else None) or ("since" if onward else "")
+    bounded = replace(point, start=start, end=onward.end() if onward else point.end)
+    is_day = bool(point.day or (point.after and point.first and point.after - point.first == timedelta(1)))
+    if onward or bound == "since":
+        if point.first:
+            yield replace(bounded, words=f"from {words} on", after=None, year=None, quarter=None)
+    elif bound in {"", "range"}:
+        yield replace(bounded, words=f"{'on' if is_day and not bound else 'in'} {words}")
+    elif point.first and bound == "after":
+        yield replace(bounded, words=f"after {words}", first=point.after, after=None, year=None, quarter=None)
+    elif point.first:
+        after = point.first if bound == "before" else point.after
+        yield replace(bounded, words=f"{bound} {words}", first=None, after=after, year=None, quarter=None)
 
 
 def _point(match: re.Match[str], question: str) -> Period | None:
@@ -128,15 +132,15 @@ def _point(match: re.Match[str], question: str) -> Period | None:
         return None
     if found is None:
         return None
-    first, after, months, year, quarter = found
-    return Period(*match.span(), match[0], first, after, months, year, quarter)
+    first, after, months, year, quarter, day = found
+    return Period(*match.span(), match[0], first, after, months, year, quarter, day)
 
 
-_Span = tuple[date | None, date | None, tuple[int, ...], int | None, int | None]
+_Span = tuple[date | None, date | None, tuple[int, ...], int | None, int | None, int | None]
 
 
 def _span(part: dict[str, str | None]) -> _Span | None:  # noqa: PLR0911  a table, in fact
-    """Return the first day of what is named, the day after it, the months of any year, the year and the quarter."""
+    """Return the first day, the day after the last, months of any year, the year, the quarter, the day of any year."""
     if part["iso"]:
         return _day(date.fromisoformat(part["iso"]))
     if part["isomonth"]:
@@ -147,29 +151,32 @@ def _span(part: dict[str, str | None]) -> _Span | None:  # noqa: PLR0911  a tabl
         return _day(date(year, month, day) if month <= len(MONTHS) else date(year, day, month))
     if name := part["daymonth"] or part["monthday"]:
         day, given = int(part["day"] or part["dayafter"] or 0), part["dayyear"] or part["dayafteryear"]
-        return _day(date(int(given), month_number(name), day)) if given else None
+        if given:
+            return _day(date(int(given), month_number(name), day))
+        in_leap_year = date(2024, month_number(name), day)
+        return None, None, (in_leap_year.month,), None, None, in_leap_year.day
     if part["month"]:
         month = month_number(part["month"])
         return _months(part["monthyear"], month, month)
     if number := part["quarter"] or part["quarterafter"] or part["nth"]:
         quarter, given = _NTH[number.lower()], part["quarteryear"] or part["yearfirst"] or part["nthyear"]
         whole = _months(given, 3 * quarter - 2, 3 * quarter)
-        return (*whole[:3], int(given) if given else None, quarter)
+        return (*whole[:3], int(given) if given else None, quarter, None)
     if number := part["half"] or part["halfnumber"]:
         first = 6 * _NTH[number.lower()] - 5
         return _months(part["halfyear"], first, first + 5)
     year = int(part["year"] or 0)
-    return date(year, 1, 1), date(year + 1, 1, 1), (), year, None
+    return date(year, 1, 1), date(year + 1, 1, 1), (), year, None, None
 
 
 def _day(day: date) -> _Span:
-    return day, day + timedelta(1), (), None, None
+    return day, day + timedelta(1), (), None, None, None
 
 
 def _months(given: str | None, first: int, last: int) -> _Span:
     """Return months of a year, or of any year."""
     if given is None:
-        return None, None, tuple(range(first, last + 1)), None, None
+        return None, None, tuple(range(first, last + 1)), None, None, None
     year = int(given)
     end = date(year, last, calendar.monthrange(year, last)[1])
-    return date(year, first, 1), end + timedelta(1), (), None, None
+    return date(year, first, 1), end + timedelta(1), (), None, None, None

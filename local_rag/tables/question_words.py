@@ -8,6 +8,7 @@ from typing import Literal, get_args
 from local_rag.tables.periods import Period, find_periods
 from local_rag.tables.vocabulary import FOR_TEXT, NOT_COMPUTED, SUPERLATIVES
 from local_rag.text.cell_values import read_number
+from local_rag.text.dates import ENGLISH_MONTH
 from local_rag.text.tokens import key_of_word
 
 LONGEST = 400  # characters of a question that is read
@@ -17,6 +18,7 @@ _POSSESSIVE = re.compile(r"(?<=[^\W\d_])['\u2019]s\b")
 _NUMBER = (
     r"(?:(?:US\$|[€$£¥]|\b[A-Z]{3}\b)\s?)?(?P<number>\d[\d,.' ]{0,20}\d|\d)\s?(?P<scale>k\b|thousand|million|m\b|bn\b)?"
 )
+_MONTH_AFTER = re.compile(rf"(?:st|nd|rd|th)?(?: of)? (?:{ENGLISH_MONTH})\b", re.IGNORECASE)
 _COMPARISON = re.compile(
     r"\b(?:(?P<more>more|greater|higher|larger|bigger|longer|older|later) than(?! or)|(?P<over>over|above"
     r"|exceed(?:s|ing|ed)?|exceeds)"
@@ -229,6 +231,8 @@ def _within(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
 def _comparisons(text: str) -> Iterator[Comparison]:
     taken = list[tuple[int, int]]()
     for match in _COMPARISON.finditer(text):
+        if _MONTH_AFTER.match(text, match.end("number")):  # "after 4 May"
+            continue
         number, second = _value(match["number"], match["scale"]), match["second"]
         around = text[match.start() : match.end() + len(" EUR")]
         years = bool(_YEAR.fullmatch(match["number"])) and match["scale"] is None and not _MONEY.search(around)

@@ -54,7 +54,7 @@ def test_code_is_one_unit_whatever_is_in_it() -> None:
 def test_the_comments_of_source_code_are_no_headings_and_its_lines_stay_apart() -> None:
     text = "# Retry twice.\ndef fetch():\n    # | - 1. not a row\n    pass\n\n```\nLIMIT = 3\n"
     script = passage(text, path="tool.py")
-    blocks = [text[:text.index("\n\n")], "```\nLIMIT = 3"]
+    blocks = [text[: text.index("\n\n")], "```\nLIMIT = 3"]
     assert [(unit.kind, unit.text, unit.heading) for unit in split_units([script])] == [
         ("code", block, "") for block in blocks
     ]

@@ -87,6 +87,10 @@ FILES = {
         "| Order the crane | Voss | 2026-03-20 |\n| Paint the hall | Quill | 2026-04-15 |\n"
     ),
     "devices.csv": "Device,Bought,Next service\nMicroscope Lenzka,2018-03-08,\nOven Rotax,2020-01-02,2026-10-01\n",
+    "duty roster.csv": (
+        "Week from;Elm Court;Ash House;Weekend\n2026-04-27;Ada;Bea;Elm Court\n2026-05-04;Cleo;Dana;Ash House\n"
+        "2026-05-11;Ada;Eve;Elm Court\n"
+    ),
     "policy.md": "# Leave\n\nEmployees get 26 days of leave. Invoices are paid within 30 days.\n",
 }
 
@@ -126,11 +130,17 @@ def ask(tables: RelationSet, question: str, *earlier: str) -> FromRows:
         ("When was the last order?", "2024-06-01"),
         ("What is the status of O-3?", "Cancelled"),
         ("Who earns the most?", "Bo Mora"),
+        ("Who is on duty in Ash House in the week from 4 May?", "Dana"),
+        ("Who is on duty in Elm Court in the week of 4 May 2026?", "Cleo"),
+        ("Who is on duty in Ash House on Tuesday 12 May?", "Eve"),
+        ("Who is on duty in Elm Court on 2026-05-03?", "Ada"),
+        ("How many requests were made on 9 February?", 1),
         ("How many deliveries arrived damaged?", 2),
         ("How many deliveries from Holm were not damaged?", 2),
         ("How many undamaged deliveries are there?", 2),
         ("How many deliveries arrived in the last quarter of 2024?", 1),
         ("How many bills are still unpaid?", 2),
+        ("How many bills have gone out to Alder?", 2),
         ("How much is overdue?", 250),
         ("What is the second highest sum of the bills?", "B-1"),
         ("Is B-2 paid?", "no"),
