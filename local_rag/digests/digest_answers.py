@@ -36,7 +36,8 @@ _PAIR = re.compile(
     re.IGNORECASE,
 )
 _VERSIONS = re.compile(
-    rf"{_POLITE}{_GIVE}{_CHANGES} (?:in|of|to|between the versions of|since the (?:last|previous|old) version of) "
+    rf"{_POLITE}{_GIVE}{_CHANGES} (?:in|of|to|between the versions of|since the (?:last|previous|old) version of"
+    r"|between(?= (?:(?:the|our|both|these) )*(?:two|both|(?:old|first) and (?:the )?(?:new|second|latest|current)) )) "
     r"(?P<named>.{1,200})",
     re.IGNORECASE,
 )
@@ -46,7 +47,8 @@ _VERSIONS_FROM_TO = re.compile(
 )
 # "in the new version of the lease", "in the latest lease": the family of the lease is meant.
 _VERSION_OF = re.compile(
-    r"(?:the |our |this )*(?:(?:new|newest|latest|last|current|updated|revised|two|different) )*"
+    r"(?:the |our |this |these )*(?:(?:old|first) and (?:the )?)?"
+    r"(?:(?:new|newest|second|latest|last|current|updated|revised|two|both|different) )*"
     r"(?:(?:version|edition|revision|release)s? of )?(?:the |our |my )*",
     re.IGNORECASE,
 )
@@ -83,14 +85,14 @@ def digest_question(question: str) -> DigestQuestion | None:
     text = " ".join(question.split()).rstrip(" ?.!")
     if len(text) > _LONGEST:
         return None
-    if found := _PAIR.fullmatch(text):
-        first, second = found["first"] or found["one"], found["second"] or found["other"]
-        return DigestQuestion("changes", (_bare(first), _bare(second)))
     if found := _VERSIONS.fullmatch(text):
         if two := _VERSIONS_FROM_TO.fullmatch(found["named"]):
             named = _bare(two["named"])
             return DigestQuestion("changes", (f"{named} {two['first']}", f"{named} {two['second']}"))
         return DigestQuestion("changes of versions", (_bare(_VERSION_OF.sub("", found["named"], count=1)),))
+    if found := _PAIR.fullmatch(text):
+        first, second = found["first"] or found["one"], found["second"] or found["other"]
+        return DigestQuestion("changes", (_bare(first), _bare(second)))
     for kind, pattern in _BRIEFS.items():
         if found := pattern.fullmatch(text):
             named = next(filter(None, found.groups()))
