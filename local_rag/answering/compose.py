@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from local_rag.answering.attribution import Attribution
 from local_rag.answering.selection import Source, run_of, shown_of
 from local_rag.answering.translations import translated
-from local_rag.answering.units import Unit, split_units
+from local_rag.answering.units import Kind, Unit, split_units
 from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
 from local_rag.retrieval.question import Question
 from local_rag.text.expected_answers import asks_for, asks_how, asks_of_all_rows, gives
@@ -145,7 +145,7 @@ def _pieces(part: Part) -> Iterator[str]:
             yield f"{one.sentence} {one.citations or ''}".rstrip()
         elif one in struck:
             number, unit = one.units[0]
-            yield f"\u201c{in_lines(unit.text)}\u201d [{number + 1}]"
+            yield f"\u201c{in_lines(unit.text, unit.kind)}\u201d [{number + 1}]"
     if part.rest:
         yield part.rest
 
@@ -161,9 +161,10 @@ def _other_lines(part: Part, sources: Sequence[Source], question: Question) -> I
 
 def _quotation_line(quote: Quote, sources: Sequence[Source]) -> str:
     """Write a quotation as an item of a list; a row of a table with the heads of its columns."""
-    rows = (unit for unit in sources[quote.citation - 1].units if unit.kind == "row" and unit.start == quote.start)
-    row = next(rows, None)
-    return f"- {row.text[:_LONGEST] if row else in_lines(quote.text)} [{quote.citation}]"
+    unit = next((one for one in sources[quote.citation - 1].units if one.start == quote.start), None)
+    kind = unit.kind if unit else "sentence"
+    text = unit.text[:_LONGEST] if unit and kind == "row" else in_lines(quote.text, kind)
+    return f"- {text} [{quote.citation}]"
 
 
 def _quotes(part: Part, sources: Sequence[Source], question: str) -> list[Quote]:
@@ -191,9 +192,9 @@ def quote_best(sentences: Iterable[Attribution], sources: Sequence[Source], *, l
     return _as_quotes([*stood_on, *sorted(ranked, key=lambda one: one[1].rank)], sources, lists)[:MOST_LINES]
 
 
-def in_lines(text: str) -> str:
+def in_lines(text: str, kind: Kind = "sentence") -> str:
     """Return quoted text with the lines joined that only wrap; the items of a list and the lines of code stay apart."""
-    return text if text.startswith(("```", "~~~")) else _WRAPPED.sub(" ", text)
+    return text if kind == "code" or text.startswith(("```", "~~~")) else _WRAPPED.sub(" ", text)
 
 
 def is_list(text: str) -> bool:

@@ -110,3 +110,9 @@ def test_a_quotation_is_always_a_part_of_its_passage(texts: list[str], sentence:
     for quote in [*quote_support([attribution], given, lists=True), *quote_best([attribution], given)]:
         text = given[quote.citation - 1].passage.text
         assert quote.text == text[quote.start : quote.end] != ""
+
+
+def test_quoted_code_keeps_its_lines() -> None:
+    given = whole_sources("limit?", [[passage("LIMIT = 3\nSTEP = 4", path="tool.py")]])
+    answer = compose(Question("limit?"), given, [Part("", (), "quoted")])
+    assert answer.text.endswith("- LIMIT = 3\nSTEP = 4 [1]")
