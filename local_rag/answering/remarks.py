@@ -4,18 +4,15 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import PurePath
 
 from local_rag.answering.translations import translated
+from local_rag.answering.units import split_units
 from local_rag.display import Name, display_path, one_line, provenance_as_text
-from local_rag.reading.formats import format_named
 from local_rag.records import CORRECTED, Answer, Passage, Quote, TableAnswer
 
 _SURE, _HALF = 0.85, 0.5  # a probability below the first is told, one below the second makes an answer doubtful
 _MOST_LINES, _LONGEST_LINE, _LONGEST_QUOTE = 10, 300, 4000  # of a quotation; the last two in characters
 _SNIPPET, _LONGEST_HEADING = 200, 120  # characters
-_HEADING = re.compile(r" {0,3}#{1,6} +(\S.*)")
-_FENCE = re.compile(r" {0,3}(?:```|~~~)")
 _ROW = re.compile(r"Row (\d{1,9}): ")
 
 
@@ -119,7 +116,7 @@ def place_of(passage: Passage, name: Name = display_path, start: int = 0) -> str
     """
     before = passage.text[:start]
     line = None if passage.line is None else passage.line + before.count("\n")
-    heading = one_line(_heading_at(passage, before))
+    heading = one_line(_heading_at(passage, start))
     if len(heading) > _LONGEST_HEADING:
         heading = f"{heading[:_LONGEST_HEADING]}..."
     row = _ROW.match(passage.text, before.rfind("\n") + 1)
@@ -130,14 +127,10 @@ def place_of(passage: Passage, name: Name = display_path, start: int = 0) -> str
     return one_line(f"{place} ({origin}){copies}" if origin else f"{place}{copies}")
 
 
-def _heading_at(passage: Passage, before: str) -> str:
-    """Return the nearest heading above the end of the text `before` of a passage, empty if it is only the title."""
-    found, in_code = next(iter(passage.headings[-1:]), ""), format_named(PurePath(passage.path).name).kind == "code"
-    if not in_code:
-        for line in before.split("\n"):
-            in_code ^= bool(_FENCE.match(line))
-            if not in_code and (heading := _HEADING.match(line)):
-                found = heading[1].rstrip("# ")
+def _heading_at(passage: Passage, start: int) -> str:
+    """Return the nearest heading above a place in a passage, empty if it is only the title."""
+    above = [unit.heading for unit in split_units([passage]) if unit.start <= start]
+    found = (above[-1] if above else "") or next(iter(passage.headings[-1:]), "")
     return "" if found == passage.title else found
 
 

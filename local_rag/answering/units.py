@@ -1,13 +1,14 @@
 """Split passages into the units that a model is shown and that an answer quotes: sentences, list items, rows, code."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
 from local_rag.reading.formats import format_named
 from local_rag.records import Passage, heading_path
+from local_rag.text.heading_lines import heading_lines
 from local_rag.text.sentences import split_sentences
 
 Kind = Literal["sentence", "item", "step", "row", "code"]
@@ -66,8 +67,11 @@ def headings_of(passage: Passage) -> str:
 
 def _units(index: int, passage: Passage) -> Iterator[Unit]:
     text, heading, above = passage.text, "", {passage.title, *passage.headings}
-    in_code = format_named(PurePath(passage.path).name).kind == "code"
-    blocks = list(_blocks(text, in_code=in_code))
+    written = format_named(PurePath(passage.path).name)
+    # Other converters mark headings, as Markdown does.
+    is_plain = written.kind == "text" and (not written.converter or passage.page is not None)
+    titles = heading_lines(text) if is_plain else frozenset[int]()
+    blocks = list(_blocks(text, titles, in_code=written.kind == "code"))
     head, label = _header(passage)
     for number, block in enumerate(blocks):
         start, end, block_text = block.start, block.end, text[block.start : block.end]
@@ -80,7 +84,7 @@ def _units(index: int, passage: Passage) -> Iterator[Unit]:
         if block.kind not in {"row", "rule"}:
             head = []
         if block.kind == "heading":
-            words = " ".join(_HEADING.sub("", block_text, count=1).split())
+            words = _title(block_text)
             heading = "" if words in above else words
         elif block.kind == "row" and (numbered := _SHEET_ROW.match(text, start, end)):
             yield Unit(index, "row", text[numbered.end() : end], start, end, block.paragraph, heading)
@@ -99,10 +103,11 @@ def _units(index: int, passage: Passage) -> Iterator[Unit]:
             yield Unit(index, block.kind, block_text, start, end, block.paragraph, heading)
 
 
-def _blocks(text: str, *, in_code: bool) -> Iterator[_Block]:
+def _blocks(text: str, titles: Set[int], *, in_code: bool) -> Iterator[_Block]:
     """Yield the paragraphs, list items, rows, code blocks, headings and rules of a text, without outer white space.
 
-    In source code, where "#" begins a comment, each run of lines without an empty one is a block of code.
+    Lines that begin at one of the `titles` are headings. In source code, where "#" begins a comment, each run of lines
+    without an empty one is a block of code.
     """
     kind: Kind | Literal["heading", "rule"] | None = None
     start = position = paragraph = 0
@@ -125,6 +130,8 @@ def _blocks(text: str, *, in_code: bool) -> Iterator[_Block]:
         begins = "code" if fenced else _kind_of(line)
         if in_code and begins:
             begins = None if kind else "code"
+        elif position in titles:
+            begins = "heading"
         # A line of plain text continues a paragraph or an item; after a heading or a row it does not.
         if begins == "sentence" and kind in {"sentence", "item", "step"}:
             begins = None
@@ -136,6 +143,12 @@ def _blocks(text: str, *, in_code: bool) -> Iterator[_Block]:
         fence = fenced[1] if fenced else ""
         position += len(line)
     yield from block()
+
+
+def _title(line: str) -> str:
+    """Return a heading without the marks around it."""
+    words = _HEADING.sub("", line, count=1).split()
+    return " ".join(words[:-1] if words and not words[-1].strip("#") else words)
 
 
 def _kind_of(line: str) -> Kind | Literal["heading", "rule"] | None:

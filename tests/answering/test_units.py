@@ -66,6 +66,15 @@ def test_headings_and_rules_are_no_units_but_headings_name_those_below() -> None
     assert units("# Boats\nAt seven.", title="Boats")[0].heading == "", "its title is told anyway"
 
 
+def test_a_short_line_over_a_sentence_is_a_heading_where_nothing_marks_them() -> None:
+    text = "4 Insurance\nThe contractor holds liability insurance.\n5 Notice\nEither party gives two months' notice."
+    for path, page in (("contract.txt", None), ("contract.pdf", 2)):
+        found = split_units([passage(text, path=path, page=page)])
+        assert [(one.heading, one.text[:3]) for one in found] == [("4 Insurance", "The"), ("5 Notice", "Eit")]
+    in_word = split_units([passage(text, path="contract.docx")])
+    assert {one.heading for one in in_word} == {""}, "Word marks its headings"
+
+
 def test_the_headings_of_a_passage_are_one_line_without_repetitions() -> None:
     one = passage(title="Two\nlines", headings=("Two\nlines", "Times", "Times"))
     assert headings_of(one) == "Two lines > Times"
