@@ -205,3 +205,9 @@ def test_what_every_page_repeats_is_kept_once() -> None:
 def test_what_two_pages_share_stays() -> None:
     converted = pdf_of(text("Same line.\nOne."), text("Same line.\nTwo."))
     assert converted.text.count("Same line.") == 2
+
+
+def test_what_numbers_two_pages_is_kept_once() -> None:
+    converted = pdf_of(text("Only one."), text("Only two."), header="Lease, in force", footer="Lease - page {}")
+    assert converted.text.count("Lease - page") == 1
+    assert converted.text.count("Lease, in force") == 2

@@ -24,6 +24,9 @@ _LONGEST_TITLE = 120
 _BROKEN_WORD = re.compile(r"(?<!\w)(\w++)(?<![\d_])[\ufffe\u00ad](?=([^\W\d_]\w*+))")
 _EDGE_LINES = 2  # at the top and at the bottom of a page
 _FEWEST_REPEATS, _REPEATED = 3, 1 / 3  # pages, and their share, on which a line stands that every page repeats
+_PAGE_NUMBER = re.compile(
+    r"\b(?:page|seite|pagina|p\u00e1gina|side|sida|strona)\s*\0|\0\s*(?:/|of|von|de|di|av)\s*\d", re.IGNORECASE
+)
 _MARGIN = 0.12  # of a page's height, in which its header and its footer stand
 _SAME_HEIGHT = 4.0  # points between the places of a line on several pages
 _APART = 1.25  # times the usual distance of lines
@@ -172,7 +175,8 @@ def _leave_out_repeated(pages: Sequence[_Page]) -> None:
         height = median(pages[number].lines[line].top for number, line in everywhere)
         places = [one for one in everywhere if _is_at(pages[one[0]].lines[one[1]], height)]
         on = [number for number, _ in places]
-        if len(set(on)) < max(_FEWEST_REPEATS, _REPEATED * filled):
+        fewest = 2 if _PAGE_NUMBER.search(variant) else _FEWEST_REPEATS
+        if len(set(on)) < max(fewest, _REPEATED * filled):
             continue
         between = [
             number
