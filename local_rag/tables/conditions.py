@@ -46,8 +46,6 @@ _LATE = re.compile(r"\b(?:(?P<late>(?:too )?late)|(?:on|in) time)\b", re.IGNOREC
 _HOW_LATE = re.compile(r"\bhow (?:much )?(?:late|long|far|soon|early)\b|\b(?:day|week|hour|month)s\b", re.IGNORECASE)
 _PROMISED = keys_of("due deadline promised agreed")
 _DONE = keys_of("paid delivered arrived received returned done finished completed closed shipped sent submitted")
-
-
 _WEEK, _LEAP_YEAR = key_of_word("week"), 2024
 
 
@@ -180,11 +178,10 @@ def period_condition(
 
 
 def _in_dates(period: Period, column: ViewColumn) -> Condition:
-    if (
-        days := _days(period)
-    ) and _WEEK in column.keys:  # a day is in the week that began on it, or up to six days before
+    days, is_week = _days(period), _WEEK in column.keys
+    if is_week:  # the week that began on the day, or up to six days before
         days = [day - timedelta(back) for day in days for back in range(7)]
-    if period.day or (days and _WEEK in column.keys):
+    if period.day or (days and is_week):
         form, part = ("%m-%d", "6, 5") if period.day else ("%Y-%m-%d", "1, 10")
         written = tuple(dict.fromkeys(day.strftime(form) for day in days))
         return Condition(column, f"substr({{0}}, {part}) IN ({_marks(written)})", written, f"is {period.words}")

@@ -110,12 +110,21 @@ def test_boxes_and_diagrams_are_no_tables() -> None:
     assert "|" not in pdf_of(boxes).text
 
 
-def test_a_page_with_very_many_lines_keeps_its_text() -> None:
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [(at % 100, 30.0, at % 100, 60.0) for at in range(25_000)],
+        [line for at in range(200) for line in ((at, 0.0, at, 200.0), (0.0, at, 200.0, at))],
+        [(at / 50, 30.0, at / 50, 60.0) for at in range(9_000)],
+    ],
+    ids=["many", "paper with squares", "hatched"],
+)
+def test_a_page_with_very_many_lines_keeps_its_text(lines: list[tuple[float, float, float, float]]) -> None:
     def drawing(pdf: Any) -> None:
         pdf.set_font("helvetica", size=10)
         pdf.text(20, 20, "The ferry leaves at seven.")
-        for at in range(25_000):
-            pdf.line(at % 100, 30, at % 100, 60)
+        for line in lines:
+            pdf.line(*line)
 
     assert pdf_of(drawing).text == "The ferry leaves at seven."
 

@@ -12,8 +12,8 @@ from local_rag.reading.converters.pdf_page import Cell, Line, Rule, Rules, join_
 from local_rag.reading.converters.pdf_tables import PageTable
 from local_rag.reading.converters.tables import find_header
 
-_MOST_SEGMENTS = 20_000  # of a page: drawings with more are no tables
-_MOST_CROSSINGS = 200_000  # pairs of lines that are compared
+_MOST_OBJECTS, _MOST_SEGMENTS = 50_000, 20_000  # of a page: a drawing with more is no table
+_MOST_CROSSINGS, _MOST_CELLS = 200_000, 5_000  # pairs of lines that are compared, and cells of a table
 _DEPTH = 4  # of drawings within drawings
 _SAME = 2.5  # points between what is one line, or what touches
 _SHORTEST = 4.0  # points of a line that separates cells
@@ -65,7 +65,7 @@ def rules_of(page: Any) -> Rules:
 
 
 def _segments(page: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
-    """Yield both ends of each straight piece of the paths on a page."""
+    """Yield both ends of each straight piece of the paths on a page, and one point twice for each other piece."""
     import pypdfium2.raw as pdfium
 
     x, y = ctypes.c_float(), ctypes.c_float()
@@ -81,8 +81,7 @@ def _segments(page: Any) -> Iterator[tuple[tuple[float, float], tuple[float, flo
             kind = pdfium.FPDFPathSegment_GetType(segment)
             if kind == pdfium.FPDF_SEGMENT_MOVETO:
                 first = point
-            elif kind == pdfium.FPDF_SEGMENT_LINETO:
-                yield before, point
+            yield before if kind == pdfium.FPDF_SEGMENT_LINETO else point, point
             before = point
             if pdfium.FPDFPathSegment_GetClose(segment):
                 yield point, first
@@ -93,8 +92,10 @@ def _paths(page: Any) -> Iterator[tuple[Any, Any]]:
     """Yield the paths on a page, and what moves each to its place; also those of drawings within drawings."""
     import pypdfium2.raw as pdfium
 
+    left = iter(range(_MOST_OBJECTS))
+
     def walk(objects: Iterator[Any], outer: Any, depth: int) -> Iterator[tuple[Any, Any]]:
-        for one in objects:
+        for one, _ in zip(objects, left, strict=False):
             kind, own = pdfium.FPDFPageObj_GetType(one), pdfium.FS_MATRIX()
             pdfium.FPDFPageObj_GetMatrix(one, ctypes.byref(own))
             matrix = _times(own, outer)
@@ -161,12 +162,16 @@ def grids_of(rules: Rules) -> Iterator[Grid]:
         for other, upright in enumerate(rules.upright, start=len(rules.level)):
             if _holds(level, upright.at) and _holds(upright, level.at):
                 _unite(group, one, other)
-    for root in sorted({_root(group, one) for one in range(len(group))}):
-        of_root = [one for one in range(len(group)) if _root(group, one) == root]
-        across = [rules.level[one] for one in of_root if one < len(rules.level)]
-        down = [rules.upright[one - len(rules.level)] for one in of_root if one >= len(rules.level)]
+    members: dict[int, tuple[list[Rule], list[Rule]]] = {}
+    for one in range(len(group)):
+        across, down = members.setdefault(_root(group, one), ([], []))
+        if one < len(rules.level):
+            across.append(rules.level[one])
+        else:
+            down.append(rules.upright[one - len(rules.level)])
+    for across, down in members.values():
         lefts, tops = [*map(_at, _together(down))], [*map(_at, _together(across))][::-1]
-        if len(lefts) > _FEWEST and len(tops) > _FEWEST:
+        if min(len(lefts), len(tops)) > _FEWEST and len(lefts) * len(tops) <= _MOST_CELLS:
             yield Grid(tuple(lefts), tuple(tops), tuple(_cells(lefts, tops, across, down)))
 
 
