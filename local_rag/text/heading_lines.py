@@ -6,8 +6,8 @@ from itertools import pairwise
 _LONGEST, _FEWEST = 80, 40  # characters of a heading, and of the longest line of a text that has any
 _SHORTER, _FULL = 0.6, 0.8  # of the longest line: one that ends before the line is full, and one that is full
 _ENDED = re.compile(r"[.!?:;\u2026)\"\u201d\u2019|]\s*\Z")
-_OPEN = re.compile(r"[.!?;|\u2013-]\Z|[:,]")
-_NUMBERED = re.compile(r"(?:\d{1,2}(?:\.\d{1,2}){0,3}\.?|[IVX]{1,5}\.|\u00a7 ?\d{1,3}) {1,3}[^\W\d_a-z]")
+_SAYS = re.compile(r"[.!?;|\u2013-]\Z|[:,\d]")  # "Dear Ida,", "Total 450 EUR"
+_NUMBERED = re.compile(r"(?:\d{1,2}(?:\.\d{1,2}){0,3}\.?|[IVX]{1,5}\.|\u00a7 ?\d{1,3}) {1,3}(?=[^\W\d_a-z])")
 _LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
 _BEGINS = re.compile(r"[^\W\d_a-z]")
 
@@ -26,10 +26,10 @@ def heading_lines(text: str) -> set[int]:
     for index, after in pairwise(filled):
         (start, line), (_, following) = lines[index], lines[after]
         before = lines[index - 1][1] if index else ""
-        numbered = bool(_NUMBERED.match(line))
+        number = _NUMBERED.match(line)
         is_short = len(line) <= min(_LONGEST, _SHORTER * longest) and len(line) < len(following)
-        is_apart = numbered or (_BEGINS.match(line) and (not before or _ENDED.search(before)))
+        is_apart = number or (_BEGINS.match(line) and (not before or _ENDED.search(before)))
         is_over = _BEGINS.match(following) and (_ENDED.search(following) or len(following) >= _FULL * longest)
-        if is_short and is_apart and is_over and not _OPEN.search(line):
+        if is_short and is_apart and is_over and not _SAYS.search(line, number.end() if number else 0):
             found.add(start)
     return found

@@ -18,6 +18,7 @@ SENTENCE = "The contractor cleans all three floors of the building on six evenin
         (f"Dear Ida,\n{SENTENCE}", []),
         (f"From: Ida Lund\n{SENTENCE}", []),
         (f"Ida Lund, 4 May\n{SENTENCE}", []),
+        (f"{SENTENCE}\nTotal 450 EUR\n{SENTENCE}", []),
         (f"We call again.\n{SENTENCE}", []),
         ("One short line\nAnother short line here.", []),
         (f"{SENTENCE[:-1]} and in the hall of\nTollbridge House\n{SENTENCE}", []),
