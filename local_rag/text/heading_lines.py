@@ -15,7 +15,8 @@ _BEGINS = re.compile(r"[^\W\d_a-z]")
 def heading_lines(text: str) -> set[int]:
     """Return where the lines begin that stand like a heading over a sentence: short, alone, and no sentence.
 
-    The line before ends a sentence or is blank, unless the heading has a number, and the next one begins a sentence.
+    The line before ends a sentence or is blank, unless the heading has a number, and the next one begins a sentence or
+    is the first row of a table.
     """
     lines = [(match.start(), match[0].strip()) for match in _LINE.finditer(text)]
     longest = max((len(line) for _, line in lines), default=0)
@@ -29,7 +30,8 @@ def heading_lines(text: str) -> set[int]:
         number = _NUMBERED.match(line)
         is_short = len(line) <= min(_LONGEST, _SHORTER * longest) and len(line) < len(following)
         is_apart = number or (_BEGINS.match(line) and (not before or _ENDED.search(before)))
-        is_over = _BEGINS.match(following) and (_ENDED.search(following) or len(following) >= _FULL * longest)
+        is_full = _ENDED.search(following) or len(following) >= _FULL * longest
+        is_over = following.startswith("|") or (_BEGINS.match(following) and is_full)  # a table, or a sentence
         if is_short and is_apart and is_over and not _SAYS.search(line, number.end() if number else 0):
             found.add(start)
     return found

@@ -14,6 +14,7 @@ SENTENCE = "The contractor cleans all three floors of the building on six evenin
         (f"{SENTENCE}\nNotice and end\n{SENTENCE}", ["Notice and end"]),
         (f"PAYMENT\n\n{SENTENCE}", ["PAYMENT"]),
         (f"page 2\n4.1 Insurance\n{SENTENCE}", ["4.1 Insurance"]),
+        (f"{SENTENCE}\n\n3 Prices\n| Article | Price of each article in pounds |", ["3 Prices"]),
         (f"Signed by\nIda Lund\n{SENTENCE}", []),
         (f"Dear Ida,\n{SENTENCE}", []),
         (f"From: Ida Lund\n{SENTENCE}", []),
