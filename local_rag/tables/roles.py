@@ -118,9 +118,13 @@ class Roles:
         return found
 
     def _replace_values(self) -> None:
-        """Let the values of a follow-up stand for those of the question before it, behind which it is written."""
+        """Let what a follow-up names stand for that of the question before it, behind which it is written."""
         at = self.said.text.find("|")
         if at >= 0:
+            columns = [one for one in self.matches if one.kind == "column" and one.columns[0].kind == "text"]
+            if any(self._place(one)[0] > at for one in columns):
+                before = [one for one in columns if self._place(one)[0] < at]
+                self.matches = [one for one in self.matches if one not in before]
             later = {one.column.sql for match, one in self.values if self._place(match)[0] > at}
             self.values = [
                 pair for pair in self.values if self._place(pair[0])[0] > at or pair[1].column.sql not in later
