@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from local_rag.answering.units import Kind, Unit, headings_of, split_units
 from local_rag.models.reader import Reader, reranked_text
 from local_rag.records import Passage, Shown
+from local_rag.retrieval.document_names import DocumentNames
 from local_rag.text.dates import find_dates
 from local_rag.text.tokens import keyword_tokens
 
@@ -91,7 +92,10 @@ def select_sources(
             if (needed := cost(whole)) <= min(room, tokens * _WHOLE):
                 room -= needed
                 chosen |= dict.fromkeys(whole)
-    return _sources(passages, units, chosen, answers)
+    names = DocumentNames(question, found)
+    sources = _sources(passages, units, chosen, answers)
+    # A party may be named in a sentence of the passage that is not shown.
+    return [replace(one, passage=names.name(one.passage, one.text)) for one in sources]
 
 
 def _of_other_days(question: str, units: Sequence[Unit]) -> set[int]:

@@ -194,3 +194,13 @@ def test_of_a_question_about_a_day_only_the_rows_of_that_day_are_shown() -> None
         "Who is the caretaker?",
     ):
         assert {"Tomas", "Dele", "Anna"} <= set(shown(question).split())
+
+
+def test_a_party_that_is_named_in_another_sentence_of_the_passage_names_the_source() -> None:
+    contract = "The contract is with Tidewell Cleaning.\n\nIt begins in May.\n\nThe annual fee is GBP 1,265."
+    for question, names in (("What is the annual fee of Tidewell?", ("Tidewell",)), ("What is the annual fee?", ())):
+        [source] = select(question, contract, prefer="fee", tokens=12)
+        assert source.text == "It begins in May.\nThe annual fee is GBP 1,265."
+        assert source.passage.names == names
+    [whole] = select("What is the annual fee of Tidewell?", contract)
+    assert whole.passage.names == ()
