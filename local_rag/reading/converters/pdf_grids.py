@@ -9,8 +9,7 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 from local_rag.reading.converters.pdf_page import Cell, Line, Rule, Rules, join_lines
-from local_rag.reading.converters.pdf_tables import PageTable
-from local_rag.reading.converters.tables import find_header
+from local_rag.reading.converters.pdf_tables import PageTable, page_table
 
 _MOST_OBJECTS, _MOST_SEGMENTS = 50_000, 20_000  # of a page: a drawing with more is no table
 _MOST_CROSSINGS, _MOST_CELLS = 200_000, 5_000  # pairs of lines that are compared, and cells of a table
@@ -126,7 +125,7 @@ def _times(inner: Any, outer: Any) -> Any:
 def _joined(rules: Sequence[Rule]) -> Iterator[Rule]:
     """Join the pieces of one line: those at the same place that touch, such as the edges of cells side by side."""
     for together in _together(rules):
-        at, pieces = _at(together), sorted((rule.start, rule.end) for rule in together)
+        at, pieces = fmean(rule.at for rule in together), sorted((rule.start, rule.end) for rule in together)
         start, end = pieces[0]
         for piece in [*pieces[1:], (math.inf, math.inf)]:
             if piece[0] <= end + _SAME:
@@ -149,10 +148,6 @@ def _together(rules: Sequence[Rule]) -> Iterator[list[Rule]]:
         yield group
 
 
-def _at(rules: Sequence[Rule]) -> float:
-    return fmean(rule.at for rule in rules)
-
-
 def grids_of(rules: Rules) -> Iterator[Grid]:
     """Yield the grids of at least two rows and two columns that lines form which touch each other."""
     if len(rules.level) * len(rules.upright) > _MOST_CROSSINGS:
@@ -170,7 +165,7 @@ def grids_of(rules: Rules) -> Iterator[Grid]:
         else:
             down.append(rules.upright[one - len(rules.level)])
     for across, down in members.values():
-        lefts, tops = [*map(_at, _together(down))], [*map(_at, _together(across))][::-1]
+        lefts, tops = sorted({rule.at for rule in down}), sorted({rule.at for rule in across}, reverse=True)
         if min(len(lefts), len(tops)) > _FEWEST and len(lefts) * len(tops) <= _MOST_CELLS:
             yield Grid(tuple(lefts), tuple(tops), tuple(_cells(lefts, tops, across, down)))
 
@@ -208,7 +203,7 @@ def _cells(
 
 
 def _is_drawn(rules: Sequence[Rule], at: float, through: float) -> bool:
-    return any(abs(rule.at - at) <= _SAME and rule.start <= through <= rule.end for rule in rules)
+    return any(rule.at == at and rule.start <= through <= rule.end for rule in rules)
 
 
 def ruled_tables(lines: Sequence[Line], rules: Rules) -> tuple[list[Line], list[PageTable]]:
@@ -272,11 +267,7 @@ def _read(grid: Grid, lines: Sequence[Line | None]) -> tuple[list[Line], PageTab
         for values in rows[len(drawn) :]:
             written = [Cell(text, *grid.lefts[at : at + 2]) for at, text in zip(columns, values, strict=True) if text]
             drawn.append(Line(tuple(written), grid.tops[row], height, is_bold))
-    header = find_header(rows, spanned)
-    names = header.names if not any(name.endswith(":") for name in header.names) else ()
-    body = rows[header.captions + (header.rows if names else 0) :]
-    lefts = tuple(grid.lefts[at] for at in columns)
-    return drawn, PageTable(header.captions, len(drawn), names, tuple(map(tuple, body)), lefts)
+    return drawn, page_table(0, rows, spanned, tuple(grid.lefts[at] for at in columns))
 
 
 def _parted(grid: Grid, words: Sequence[_Words]) -> list[list[int]]:

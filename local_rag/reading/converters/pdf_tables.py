@@ -2,13 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
 from local_rag.reading.converters.pdf_page import Line
-from local_rag.reading.converters.tables import find_header, is_number
+from local_rag.reading.converters.tables import Row, find_header, is_number
 
 _NEXT_LINE = 3.0  # heights between two rows of a table at most
 _FEWEST_ROWS, _FEWEST_FULL_ROWS = 3, 2
@@ -136,11 +136,15 @@ def _table(lines: Sequence[Line], first: int, last: int) -> PageTable | None:
         return None
     # A name may take several lines: a line of the header that leaves columns blank continues in the next one.
     spanned = {number for number, row in enumerate(rows) if not all(row) and not any(map(is_number, row))}
+    return page_table(first, rows, spanned, tuple(left for left, _ in columns))
+
+
+def page_table(first: int, rows: Sequence[Row], spanned: Collection[int], lefts: tuple[float, ...]) -> PageTable:
+    """Return the table of rows that stand in the lines of a page from `first` on; see find_header for `spanned`."""
     header = find_header(rows, spanned)
     names = header.names if not any(name.endswith(":") for name in header.names) else ()
     body = rows[header.captions + (header.rows if names else 0) :]
-    lefts = tuple(left for left, _ in columns)
-    return PageTable(first + header.captions, last, names, tuple(map(tuple, body)), lefts)
+    return PageTable(first + header.captions, first + len(rows), names, tuple(map(tuple, body)), lefts)
 
 
 def _columns(lines: Sequence[Line]) -> list[tuple[float, float]] | None:
