@@ -7,7 +7,7 @@ from typing import Literal
 
 from local_rag.tables.matches import Match, is_done
 from local_rag.tables.periods import Period
-from local_rag.tables.query import AFTER_DATES, Condition, is_one_of, value_of_sql
+from local_rag.tables.query import AFTER_DATES, Condition, is_one_of, marks, value_of_sql
 from local_rag.tables.question_words import Comparison, Said, Word
 from local_rag.tables.views import View, ViewColumn
 from local_rag.tables.vocabulary import COUNTED, FILLERS, SMALL_WORDS, keys_of
@@ -178,16 +178,18 @@ def period_condition(
 
 
 def _in_dates(period: Period, column: ViewColumn) -> Condition:
-    days, is_week = _days(period), _WEEK in column.keys
+    days, is_week, written = _days(period), _WEEK in column.keys, list[str]()
     if is_week:  # the week that began on the day, or up to six days before
         days = [day - timedelta(back) for day in days for back in range(7)]
-    if period.day or (days and is_week):
-        form, part = ("%m-%d", "6, 5") if period.day else ("%Y-%m-%d", "1, 10")
-        written = tuple(dict.fromkeys(day.strftime(form) for day in days))
-        return Condition(column, f"substr({{0}}, {part}) IN ({_marks(written)})", written, f"is {period.words}")
-    if period.months:
-        months = tuple(f"{one:02}" for one in period.months)
-        return Condition(column, f"substr({{0}}, 6, 2) IN ({_marks(months)})", months, f"is {period.words}")
+    if period.day:
+        part, written = "6, 5", [f"{day:%m-%d}" for day in days]
+    elif days and is_week:
+        part, written = "1, 10", [f"{day:%Y-%m-%d}" for day in days]
+    elif period.months:
+        part, written = "6, 2", [f"{one:02}" for one in period.months]
+    if written:
+        values = tuple(dict.fromkeys(written))
+        return Condition(column, f"substr({{0}}, {part}) IN ({marks(values)})", values, f"is {period.words}")
     parts, parameters = list[str](), list[str]()
     if period.first:
         parts.append("{0} >= ?")
@@ -203,13 +205,7 @@ def _days(period: Period) -> list[date]:
     if period.day:
         day = date(_LEAP_YEAR, period.months[0], period.day)
         return [day, *([day.replace(year=_LEAP_YEAR - 1)] if (day.month, day.day) != (2, 29) else [])]
-    if period.first and period.after == period.first + timedelta(1):
-        return [period.first]
-    return []
-
-
-def _marks(values: Sequence[str]) -> str:
-    return ", ".join("?" * len(values))
+    return [period.only_day] if period.only_day else []
 
 
 def date_column(

@@ -60,6 +60,11 @@ class Period:
     day: int | None = None
 
     @property
+    def only_day(self) -> date | None:
+        """Return the day that it is, None for a longer time and for a day of any year."""
+        return self.first if self.first and self.after == self.first + timedelta(1) else None
+
+    @property
     def is_year(self) -> bool:
         """Return whether it is one whole year."""
         return self.year is not None and self.first == date(self.year, 1, 1) and self.after == date(self.year + 1, 1, 1)
@@ -112,7 +117,7 @@ def _bounded(point: Period, head: re.Match[str] | None, start: int, question: st
     onward = _ONWARD.match(question, point.end)
     bound = (head.lastgroup if head else None) or ("since" if onward else "")
     bounded = replace(point, start=start, end=onward.end() if onward else point.end)
-    is_day = bool(point.day or (point.after and point.first and point.after - point.first == timedelta(1)))
+    is_day = bool(point.day or point.only_day)
     if onward or bound == "since":
         if point.first:
             yield replace(bounded, words=f"from {words} on", after=None, year=None, quarter=None)

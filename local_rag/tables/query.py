@@ -139,13 +139,19 @@ def condition_words(one: Condition) -> str:
     return f"*{one.column.name}* {one.words}"
 
 
+def marks(values: tuple[str, ...]) -> str:
+    """Return a question mark of SQL for each value."""
+    return ", ".join("?" * len(values))
+
+
 def is_one_of(column: ViewColumn, values: tuple[str, ...], *, negated: bool = False) -> Condition:
     """Return the condition that a column has one of some values, or none of them."""
-    marks = ", ".join("?" * len(values))
     named = [f"*{value}*" for value in values[:_MOST_NAMED]]
     if len(values) > _MOST_NAMED:
         named.append(f"{len(values) - _MOST_NAMED} others")
     words = " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
     if negated:
-        return Condition(column, f"({{0}} IS NULL OR {{0}} NOT IN ({marks}))", values, f"is not {words}", values)
-    return Condition(column, f"{{0}} IN ({marks})", values, f"is {words}", values)
+        return Condition(
+            column, f"({{0}} IS NULL OR {{0}} NOT IN ({marks(values)}))", values, f"is not {words}", values
+        )
+    return Condition(column, f"{{0}} IN ({marks(values)})", values, f"is {words}", values)
