@@ -166,7 +166,7 @@ class Generation:
     def vocabulary(self) -> set[str]:
         """Return the words of the segments, in lower case."""
         try:
-            return self._keywords.spellings()
+            return self._keywords.vocabulary()
         except _CHANGED as error:
             raise self._damaged(error) from error
 

@@ -1,22 +1,11 @@
 """Keyword search by BM25 over the tokens of texts (text/tokens.py)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from local_rag.index.postings import Inverted, Postings
-from local_rag.index.scoring import (
-    KEYWORDS,
-    KeywordTuning,
-    Statistics,
-    TextCounts,
-    damping,
-    inverse_document_frequency,
-    saturation,
-    term_weights,
-    token_number,
-)
+from local_rag.index.postings import Columns, Postings
+from local_rag.index.scoring import KEYWORDS, KeywordTuning, inverse_document_frequency, term_weights
 from local_rag.index.vector_index import best_rows
 
 _GROUP = 64  # scores of which only the highest is compared first
@@ -37,17 +26,13 @@ class KeywordIndex:
         order: np.ndarray | None = None,
     ) -> None:
         """Search the chunks of each part that are alive (None: all); equal scores rank by `order`, lowest first."""
-        self._tuning, self._order = tuning, order
-        self._parts = list[_Part]()
-        self._statistics = Statistics()
-        for postings, alive in parts:
-            blocks = None if alive is None else postings.alive_blocks(alive)
-            self._parts.append(_Part(_Side(postings.own, alive), _Side(postings.around, blocks), postings))
-            self._statistics += postings.statistics(alive)
+        self._postings, self._share, self._order = [postings for postings, _ in parts], tuning.around, order
+        self._alive = [np.ones(len(one.block_of), bool) if alive is None else alive for one, alive in parts]
+        self._alive_blocks = [one.alive_blocks(alive) for one, alive in zip(self._postings, self._alive, strict=True)]
 
-    def spellings(self) -> set[str]:
+    def vocabulary(self) -> set[str]:
         """Return the words that stand in any part, in lower case."""
-        return {form for part in self._parts for forms in part.postings.spellings() for form in forms.split()}
+        return set[str]().union(*(postings.vocabulary() for postings in self._postings))
 
     def search(
         self,
@@ -79,83 +64,29 @@ class KeywordIndex:
 
     def _scores(self, weight_of: Mapping[str, float]) -> np.ndarray:
         """Return the score of every chunk, float64, 0 for those that are not alive."""
-        numbers, total = [token_number(term) for term in weight_of], self._statistics
-        positions = [[part.postings.position(number) for number in numbers] for part in self._parts]
-        own = self._side_scores([part.own for part in self._parts], positions, weight_of, total.own, 1.0)
-        around = self._side_scores(
-            [part.around for part in self._parts], positions, weight_of, total.around, self._tuning.around
-        )
-        for number, part in enumerate(self._parts):
-            own[number] += around[number][part.postings.block_of]
-            if part.own.alive is not None:
-                own[number][~part.own.alive] = 0
-        return np.concatenate([np.zeros(0), *own])
-
-    def _side_scores(
-        self,
-        sides: "Sequence[_Side]",
-        positions: Sequence[Sequence[int | None]],
-        weight_of: Mapping[str, float],
-        collection: TextCounts,
-        share: float,
-    ) -> list[np.ndarray]:
-        """Return the scores of the texts, or of the surroundings, of each part, including texts that are not alive."""
-        lists = [side.holders(of_part) for side, of_part in zip(sides, positions, strict=True)]
-        weights = [
-            weight * share * inverse_document_frequency(collection.texts, sum(one[term].alive for one in lists))
-            for term, weight in enumerate(weight_of.values())
-        ]
-        return [
-            side.scores(of_part, weights, collection, self._tuning) for side, of_part in zip(sides, lists, strict=True)
-        ]
+        words = [[one.position(term) for term in weight_of] for one in self._postings]
+        weights = np.fromiter(weight_of.values(), dtype=np.float64)
+        own = _side_scores([one.own for one in self._postings], self._alive, words, weights)
+        around = _side_scores([one.around for one in self._postings], self._alive_blocks, words, self._share * weights)
+        pairs = zip(self._postings, self._alive, own, around, strict=True)
+        return np.concatenate([np.zeros(0), *(alive * (own + side[one.block_of]) for one, alive, own, side in pairs)])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Holders:
-    """The texts that contain a token, ascending, its frequency in each, and the number of those that are alive."""
+def _side_scores(
+    sides: Sequence[Columns], alive: Sequence[np.ndarray], words: Sequence[Sequence[int | None]], weights: np.ndarray
+) -> list[np.ndarray]:
+    """Return the scores of the texts of each part for terms, given as their positions in each part.
 
-    texts: np.ndarray
-    counts: np.ndarray
-    alive: int
-
-
-@dataclass(slots=True, eq=False)
-class _Side:
-    """The texts, or the surroundings, of a part, and which of them are alive, None for all."""
-
-    inverted: Inverted
-    alive: np.ndarray | None
-    _damping: np.ndarray | None = None
-
-    def holders(self, positions: Sequence[int | None]) -> list[_Holders]:
-        """Return the texts that contain each token, given as its position among the words, None if it is not there."""
-        found = []
-        for position in positions:
-            first, end = (0, 0) if position is None else map(int, self.inverted.starts[position : position + 2])
-            texts = self.inverted.texts[first:end]
-            alive = len(texts) if self.alive is None else int(np.count_nonzero(self.alive[texts]))
-            found.append(_Holders(texts, self.inverted.counts[first:end], alive))
-        return found
-
-    def scores(
-        self, lists: Sequence[_Holders], weights: Sequence[float], collection: TextCounts, tuning: KeywordTuning
-    ) -> np.ndarray:
-        """Add up the scores of the tokens of a question for each text, in their order."""
-        if self._damping is None:  # the same for every question
-            self._damping = damping(self.inverted.lengths.astype(np.float64), collection.average, tuning)
-        scores = np.zeros(len(self._damping))
-        for one, weight in zip(lists, weights, strict=True):  # one token at a time: a long question has many long lists
-            scores[one.texts] += weight * saturation(one.counts.astype(np.float64), self._damping[one.texts])
-        return scores
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """The postings of a part, and both sides of them."""
-
-    own: _Side
-    around: _Side
-    postings: Postings
+    The rarity of a term is that among the texts that are alive.
+    """
+    scores, total = [np.zeros(len(mask)) for mask in alive], sum(int(np.count_nonzero(mask)) for mask in alive)
+    for term, weight in enumerate(weights):
+        columns = [side.of(positions[term]) for side, positions in zip(sides, words, strict=True)]
+        holding = sum(int(np.count_nonzero(mask[texts])) for mask, (texts, _) in zip(alive, columns, strict=True))
+        factor = weight * inverse_document_frequency(total, holding)
+        for of_part, (texts, parts) in zip(scores, columns, strict=True):
+            of_part[texts] += factor * parts
+    return scores
 
 
 def contenders(scores: np.ndarray, top: int) -> np.ndarray:

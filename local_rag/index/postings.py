@@ -1,64 +1,93 @@
-"""The postings of some chunks: the chunks that contain each token and how often; the same for surroundings."""
+"""The postings of some chunks, and of their surroundings, in two indexes of bm25s that never change.
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+Scores must depend neither on how chunks are divided into segments nor on chunks that somebody may not see. bm25s takes
+lengths against the average of its texts, and multiplies the saturated frequency of a token by its rarity among them. So
+k1 and b are chosen such that lengths count against a fixed pivot, and the rarity is divided out before an index is
+saved. What is left depends on the document alone: segments are merged by joining their columns, and `KeywordIndex` puts
+the rarity among the visible chunks on when a question is asked.
+"""
+
+import json
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, compress, groupby, pairwise
+from itertools import chain, groupby
 from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from local_rag.errors import DamagedLibraryError
-from local_rag.index.arrays import REMEDY, ArrayWriter, open_array, write_array, write_pieces
-from local_rag.index.scoring import KEYWORDS, KeywordTuning, Statistics, TextCounts, even_blocks, token_number
-
-_MOST_FREQUENT = np.iinfo(np.uint16).max
-_PIECE = 2_000_000  # postings merged at a time
+from local_rag.index.arrays import REMEDY, open_array, write_array
+from local_rag.index.scoring import KEYWORDS, KeywordTuning, even_blocks, token_number
 
 
-@dataclass(frozen=True, slots=True)
-class Inverted:
-    """Inverted texts: token `i` occurs in `texts[starts[i]:starts[i + 1]]`, with the frequencies in `counts`."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Columns:
+    """An index of bm25s: token `i` adds `parts[starts[i]:starts[i + 1]]`, times its weight, to the scores of `texts`.
+
+    `texts` are numbers of texts, of which those of a token stand beside their parts, ascending.
+    """
 
     starts: np.ndarray
     texts: np.ndarray
-    counts: np.ndarray
-    lengths: np.ndarray
-
-    def write(self, folder: Path, name: str) -> None:
-        """Write the arrays to files."""
-        for part in _PARTS:
-            write_array(folder / f"{name}_{part}.npy", getattr(self, part))
+    parts: np.ndarray
 
     @classmethod
-    def open(cls, folder: Path, name: str) -> "Inverted":
-        """Open written arrays, memory-mapped."""
-        inverted = cls(*(open_array(folder / f"{name}_{part}.npy") for part in _PARTS))
-        if len(inverted.texts) != len(inverted.counts) or int(inverted.starts[-1]) != len(inverted.texts):
-            raise DamagedLibraryError(f"{folder / name}_starts.npy is damaged", REMEDY)
-        return inverted
+    def build(cls, texts: Sequence[Sequence[int]], words: int, pivot: int, tuning: KeywordTuning) -> "Columns":
+        """Score texts, given as the positions of their tokens among the words."""
+        if not words:
+            return cls(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+        rise = tuning.k1 * tuning.b * np.mean([len(text) for text in texts]) / pivot
+        k1 = tuning.k1 * (1 - tuning.b) + rise
+        index = _bm25(k1=k1, b=rise / k1, dtype="float64")
+        index.index((texts, {str(word): word for word in range(words)}), create_empty_token=False, show_progress=False)
+        starts, holding = index.scores["indptr"], np.diff(index.scores["indptr"])
+        rarities = np.log(1 + (len(texts) - holding + 0.5) / (holding + 0.5))
+        parts = (index.scores["data"] / np.repeat(rarities, holding)).astype(np.float32)
+        return cls(starts, index.scores["indices"], parts)
 
-    def collection(self, alive: np.ndarray | None) -> TextCounts:
-        """Count the texts that are `alive` (None: all) and their tokens."""
-        lengths = self.lengths if alive is None else self.lengths[alive]
-        return TextCounts(len(lengths), int(lengths.sum(dtype=np.int64)))
+    def save(self, folder: Path, texts: int, vocabulary: Mapping[str, int]) -> None:
+        """Save an index over so many texts as bm25s does."""
+        index = _bm25(k1=KEYWORDS.k1, b=KEYWORDS.b)
+        index.scores = {"data": self.parts, "indices": self.texts, "indptr": self.starts, "num_docs": texts}
+        index.vocab_dict, index.nonoccurrence_array = dict(vocabulary), None
+        index.save(folder, show_progress=False)
+
+    @classmethod
+    def open(cls, folder: Path) -> "Columns":
+        """Open a saved index, memory-mapped, as bm25s does; no question waits for bm25s to be imported."""
+        starts, texts, parts = (open_array(folder / f"{name}.csc.index.npy") for name in ("indptr", "indices", "data"))
+        if not len(texts) == len(parts) == starts[-1]:
+            raise DamagedLibraryError(f"{folder / 'indptr.csc.index.npy'} is damaged", REMEDY)
+        return cls(starts, texts, parts)
+
+    def of(self, word: int | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the texts that contain a token, ascending, and its part of the score of each; none for None."""
+        column = slice(0, 0) if word is None else slice(*self.starts[word : word + 2].tolist())
+        return self.texts[column], self.parts[column]
 
 
-_PARTS = ("starts", "texts", "counts", "lengths")
+def _bm25(**settings: Any) -> Any:
+    os.environ.setdefault("DISABLE_TQDM", "1")  # or bm25s starts a thread for progress bars that nobody sees
+    import bm25s
+
+    return bm25s.BM25(method="lucene", **settings)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Postings:
     """The postings of chunks and of their surroundings; `words` are the numbers of their tokens, ascending.
 
-    `spelled` is text in UTF-8, with a line for each token: the words that it stands for, in lower case.
+    `vocabulary` returns the words that stand in the chunks, in lower case, each with the position of one of its tokens.
     """
 
     words: np.ndarray
-    own: Inverted
-    around: Inverted
+    own: Columns
+    around: Columns
     block_of: np.ndarray
-    spelled: np.ndarray
+    vocabulary: Callable[[], Mapping[str, int]]
 
     @classmethod
     def build(
@@ -69,180 +98,111 @@ class Postings:
         spellings: Mapping[str, Collection[str]] = MappingProxyType({}),
     ) -> "Postings":
         """Make the postings of chunks from their tokens; chunks of one document are consecutive."""
-        numbers = {token: token_number(token) for token in {token for part in tokens for token in part}}
-        words = np.unique(np.fromiter(numbers.values(), dtype=np.uint64, count=len(numbers)))
-        positions = np.searchsorted(words, np.fromiter(numbers.values(), dtype=np.uint64, count=len(numbers)))
-        position_of = dict(zip(numbers, positions.tolist(), strict=True))
-        own = _invert([[position_of[token] for token in part] for part in tokens], len(words))
-        block_of = _blocks(documents, tuning.block_texts)
-        forms = [""] * len(words)
-        for token, some in spellings.items():
-            forms[position_of[token]] = " ".join(sorted(some))
-        return cls(words, own, _surroundings(own, block_of), block_of, _as_lines(forms))
+        numbers = sorted((token_number(token), token) for token in set(chain.from_iterable(tokens)))
+        position_of = {token: position for position, (_, token) in enumerate(numbers)}
+        texts, block_of, blocks = [[position_of[token] for token in text] for text in tokens], list[int](), list[Any]()
+        for _, group in groupby(documents):
+            parts = even_blocks(len(list(group)), tuning.block_texts)
+            block_of += [len(blocks) + part for part in parts]
+            blocks += [[] for _ in set(parts)]
+        for block, text in zip(block_of, texts, strict=True):
+            blocks[block] += text
+        vocabulary = {word: position_of[token] for token in sorted(spellings) for word in sorted(spellings[token])}
+        return cls(
+            np.array([number for number, _ in numbers], dtype=np.uint64),
+            Columns.build(texts, len(numbers), tuning.pivot, tuning),
+            Columns.build(blocks, len(numbers), tuning.around_pivot, tuning),
+            np.array(block_of, dtype=np.int32),
+            lambda: vocabulary,
+        )
 
     def write(self, folder: Path) -> None:
         """Write the postings to a folder."""
-        folder.mkdir(parents=True, exist_ok=True)
+        self.own.save(folder / "own", len(self.block_of), self.vocabulary())
+        self.around.save(folder / "around", self.blocks, {})
         write_array(folder / "words.npy", self.words)
         write_array(folder / "blocks.npy", self.block_of)
-        write_array(folder / "spelled.npy", self.spelled)
-        self.own.write(folder, "own")
-        self.around.write(folder, "around")
 
     @classmethod
     def open(cls, folder: Path) -> "Postings":
         """Open written postings, memory-mapped; raise DamagedLibraryError if they are not whole."""
-        own, around = (Inverted.open(folder, name) for name in ("own", "around"))
+        if (folder / "own_counts.npy").exists():
+            return _of_counts(folder)
         words, block_of = open_array(folder / "words.npy"), open_array(folder / "blocks.npy")
-        if len(block_of) != len(own.lengths) or not len(words) + 1 == len(own.starts) == len(around.starts):
+        own, around = Columns.open(folder / "own"), Columns.open(folder / "around")
+        if not len(words) + 1 == len(own.starts) == len(around.starts):
             raise DamagedLibraryError(f"{folder / 'words.npy'} is damaged", REMEDY)
-        # An earlier version of local-rag wrote no spellings; it can be searched until it is published again.
-        written = folder / "spelled.npy"
-        spelled = open_array(written) if written.exists() else _as_lines([""] * len(words))
-        return cls(words, own, around, block_of, spelled)
+        return cls(words, own, around, block_of, lambda: json.loads((folder / "own/vocab.index.json").read_bytes()))
 
-    def spellings(self) -> list[str]:
-        """Return for each token, in the order of `words`, the words that it stands for, between spaces."""
-        return self.spelled.tobytes().decode().split("\n")[: len(self.words)]
+    @property
+    def blocks(self) -> int:
+        """Return the number of surroundings."""
+        return int(self.block_of[-1]) + 1 if len(self.block_of) else 0
 
-    def position(self, word: int) -> int | None:
-        """Return the position of a token's number among `words`, None if no chunk contains it."""
-        position = int(np.searchsorted(self.words, np.uint64(word)))
-        return position if position < len(self.words) and int(self.words[position]) == word else None
+    def position(self, token: str) -> int | None:
+        """Return the position of a token among `words`, None if no chunk contains it."""
+        number = np.uint64(token_number(token))
+        position = int(np.searchsorted(self.words, number))
+        return position if position < len(self.words) and self.words[position] == number else None
 
     def alive_blocks(self, alive: np.ndarray) -> np.ndarray:
         """Return a mask of the surroundings that have chunks that are `alive`."""
-        blocks = np.zeros(len(self.around.lengths), dtype=bool)
+        blocks = np.zeros(self.blocks, dtype=bool)
         blocks[self.block_of[alive]] = True
         return blocks
 
-    def statistics(self, alive: np.ndarray | None) -> Statistics:
-        """Return the statistics of the chunks that are `alive` (None: all)."""
-        blocks = None if alive is None else self.alive_blocks(alive)
-        return Statistics(self.own.collection(alive), self.around.collection(blocks))
+
+def merge_postings(sources: Sequence[tuple[Postings, np.ndarray]]) -> Postings:
+    """Return the postings of the chunks that are alive in each source, source after source."""
+    some, alive = [postings for postings, _ in sources], [mask for _, mask in sources]
+    words, places = np.unique(np.concatenate([one.words for one in some]), return_inverse=True)
+    positions = np.split(places, np.cumsum([len(one.words) for one in some])[:-1])
+    blocks = [one.alive_blocks(mask) for one, mask in sources]
+    own = _joined([one.own for one in some], positions, alive, len(words))
+    around = _joined([one.around for one in some], positions, blocks, len(words))
+    block_of = [number[one.block_of[mask]] for one, mask, number in zip(some, alive, _renumbered(blocks), strict=True)]
+    kept = np.diff(own.starts) > 0  # the others were only in removed chunks, on both sides
+    own, around = (Columns(side.starts[np.append(kept, True)], side.texts, side.parts) for side in (own, around))
+    new = np.where(kept, np.cumsum(kept) - 1, -1)
+    vocabulary = {
+        word: int(new[held[position]])
+        for one, held in zip(some, positions, strict=True)
+        for word, position in one.vocabulary().items()
+        if kept[held[position]]
+    }
+    return Postings(words[kept], own, around, np.concatenate(block_of), lambda: vocabulary)
 
 
-def _as_lines(forms: Sequence[str]) -> np.ndarray:
-    return np.frombuffer("\n".join(forms).encode(errors="replace"), dtype=np.uint8)
-
-
-def _invert(texts: Sequence[Sequence[int]], words: int) -> Inverted:
-    """Invert texts, given as positions of their tokens."""
-    lengths = np.fromiter(map(len, texts), dtype=np.int32, count=len(texts))
-    tokens = np.fromiter(chain.from_iterable(texts), dtype=np.int64, count=int(lengths.sum(dtype=np.int64)))
-    held, counts = np.unique(tokens * len(texts) + np.repeat(np.arange(len(texts)), lengths), return_counts=True)
-    starts = np.searchsorted(held, np.arange(words + 1) * len(texts))
-    counts = np.minimum(counts, _MOST_FREQUENT).astype(np.uint16)
-    return Inverted(starts.astype(np.int64), (held % max(1, len(texts))).astype(np.int32), counts, lengths)
-
-
-def _blocks(documents: Sequence[int], block_texts: int) -> np.ndarray:
-    """Return the number of the block of each text, through all documents."""
-    blocks: list[int] = []
-    for _, group in groupby(documents):
-        first = blocks[-1] + 1 if blocks else 0
-        blocks += [first + block for block in even_blocks(len(list(group)), block_texts)]
-    return np.asarray(blocks, dtype=np.int32)
-
-
-def _surroundings(own: Inverted, block_of: np.ndarray) -> Inverted:
-    """Join the postings of the texts of each block."""
-    lengths = np.zeros(int(block_of[-1]) + 1 if len(block_of) else 0, dtype=np.int32)
-    np.add.at(lengths, block_of, own.lengths)
-    words = len(own.starts) - 1
-    if not len(own.texts):
-        return Inverted(own.starts, own.texts, own.counts, lengths)
-    of_word, blocks = np.repeat(np.arange(words), np.diff(own.starts)), block_of[own.texts]
-    firsts = np.flatnonzero(np.r_[True, (of_word[1:] != of_word[:-1]) | (blocks[1:] != blocks[:-1])])
-    counts = np.minimum(np.add.reduceat(own.counts, firsts, dtype=np.int64), _MOST_FREQUENT)
-    starts = np.r_[0, np.cumsum(np.bincount(of_word[firsts], minlength=words))]
-    return Inverted(starts.astype(np.int64), blocks[firsts], counts.astype(np.uint16), lengths)
-
-
-def merge_postings(sources: Sequence[tuple[Postings, np.ndarray]], folder: Path) -> None:
-    """Write the postings of the chunks that are alive in each source, source after source.
-
-    Tokens are merged in ranges, so memory is bounded by the number of different tokens and of chunks.
-    """
-    folder.mkdir(parents=True)
-    blocks = [(postings, postings.alive_blocks(alive)) for postings, alive in sources]
-    numbered = [_renumber([alive for _, alive in some]) for some in (sources, blocks)]
-    write_pieces(
-        folder / "blocks.npy",
-        np.int32,
-        (numbers[one.block_of[alive]] for (one, alive), numbers in zip(sources, numbered[1], strict=True)),
-    )
-    words = np.unique(np.concatenate([np.asarray(postings.words) for postings, _ in sources]))
-    with ArrayWriter(folder / "words.npy", np.uint64) as kept_words:
-        for name, some, numbers in (("own", sources, numbered[0]), ("around", blocks, numbered[1])):
-            parts = [getattr(postings, name) for postings, _ in some]
-            held = [postings.words for postings, _ in some]
-            lengths = (part.lengths[alive] for part, (_, alive) in zip(parts, some, strict=True))
-            write_pieces(folder / f"{name}_lengths.npy", np.int32, lengths)
-            with (
-                ArrayWriter(folder / f"{name}_starts.npy", np.int64) as starts,
-                ArrayWriter(folder / f"{name}_texts.npy", np.int32) as texts,
-                ArrayWriter(folder / f"{name}_counts.npy", np.uint16) as counts,
-            ):
-                starts.append(np.zeros(1))
-                for first, last in _ranges(words, parts, held):
-                    of_word, found, often = _gather(words[first:last], parts, held, numbers)
-                    holders = np.bincount(of_word, minlength=last - first)
-                    kept = holders > 0  # the others were only in removed chunks, on both sides
-                    starts.append(texts.rows + np.cumsum(holders[kept]))
-                    texts.append(found)
-                    counts.append(often)
-                    if name == "own":
-                        kept_words.append(words[first:last][kept])
-    kept_postings = [postings for postings, _ in sources]
-    write_array(folder / "spelled.npy", _merge_spellings(open_array(folder / "words.npy"), kept_postings))
-
-
-def _merge_spellings(words: np.ndarray, sources: Sequence[Postings]) -> np.ndarray:
-    """Return the spellings of some tokens in any of the sources."""
-    forms = [""] * len(words)
-    for postings in sources:
-        places = np.searchsorted(words, postings.words)
-        held = places < len(words)
-        held[held] = words[places[held]] == postings.words[held]
-        for place, some in zip(places[held].tolist(), compress(postings.spellings(), held.tolist()), strict=True):
-            forms[place] = " ".join(sorted({*forms[place].split(), *some.split()}))
-    return _as_lines(forms)
-
-
-def _renumber(masks: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Return the new number of each text that is kept, -1 for the others."""
-    numbers, first = [], 0
-    for mask in masks:
-        numbers.append(np.where(mask, first + np.cumsum(mask) - 1, -1).astype(np.int32))
-        first += int(mask.sum())
-    return numbers
-
-
-def _ranges(words: np.ndarray, parts: Sequence[Inverted], held: Sequence[np.ndarray]) -> Iterator[tuple[int, int]]:
-    """Divide the tokens into ranges with about the number of postings that are merged at a time."""
-    totals = np.zeros(len(words), dtype=np.int64)
-    for part, own_words in zip(parts, held, strict=True):
-        totals[np.searchsorted(words, own_words)] += np.diff(part.starts)
-    pieces = np.cumsum(totals) // _PIECE
-    cuts = [0, *(np.flatnonzero(np.diff(pieces)) + 1).tolist(), len(words)]
-    return ((first, last) for first, last in pairwise(cuts) if first < last)
-
-
-def _gather(
-    words: np.ndarray, parts: Sequence[Inverted], held: Sequence[np.ndarray], numbers: Sequence[np.ndarray]
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the postings of some tokens, sorted by token: its position, the new number of the text, the frequency."""
+def _joined(
+    sides: Sequence[Columns], positions: Sequence[np.ndarray], alive: Sequence[np.ndarray], words: int
+) -> Columns:
+    """Join the columns of each token, without the texts that are gone."""
     found = []
-    for part, own_words, number in zip(parts, held, numbers, strict=True):
-        low = int(np.searchsorted(own_words, words[0]))
-        high = int(np.searchsorted(own_words, words[-1], side="right"))
-        starts = np.asarray(part.starts[low : high + 1])
-        of_word = np.repeat(np.searchsorted(words, own_words[low:high]), np.diff(starts))
-        span = slice(int(starts[0]), int(starts[-1]))
-        texts = number[part.texts[span]]
-        kept = texts >= 0
-        found.append((of_word[kept], texts[kept], part.counts[span][kept]))
-    of_word, texts, counts = (np.concatenate(columns) for columns in zip(*found, strict=True))
+    for side, held, mask, number in zip(sides, positions, alive, _renumbered(alive), strict=True):
+        kept = mask[side.texts]
+        of_word = np.repeat(held.astype(np.int32), np.diff(side.starts))
+        found.append((of_word[kept], number[side.texts[kept]], side.parts[kept]))
+    of_word, texts, parts = (np.concatenate(columns) for columns in zip(*found, strict=True))
     order = np.argsort(of_word, kind="stable")
-    return of_word[order], texts[order], counts[order]
+    starts = np.append(0, np.cumsum(np.bincount(of_word, minlength=words)))
+    return Columns(starts, texts[order], parts[order])
+
+
+def _renumbered(masks: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Return the new number of each text that is kept."""
+    numbers = np.cumsum(np.concatenate(masks), dtype=np.int32) - 1
+    return np.split(numbers, np.cumsum([len(mask) for mask in masks])[:-1])
+
+
+def _of_counts(folder: Path) -> Postings:
+    """Open postings of an earlier version, which kept counts; they can be searched until `index` writes them again."""
+    words, block_of, spelled = (open_array(folder / f"{name}.npy") for name in ("words", "blocks", "spelled"))
+    sides = []
+    for side, pivot in (("own", KEYWORDS.pivot), ("around", KEYWORDS.around_pivot)):
+        names = ("starts", "texts", "counts", "lengths")
+        starts, texts, counts, lengths = (open_array(folder / f"{side}_{name}.npy") for name in names)
+        against = KEYWORDS.k1 * (1 - KEYWORDS.b + KEYWORDS.b * lengths / pivot)
+        sides.append(Columns(starts, texts, (counts / (against[texts] + counts)).astype(np.float32)))
+    lines = spelled.tobytes().decode().split("\n")
+    vocabulary = {word: position for position, line in enumerate(lines) for word in line.split()}
+    return Postings(words, *sides, block_of, lambda: vocabulary)

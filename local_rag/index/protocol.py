@@ -6,7 +6,7 @@ passes `tests/index/test_every_index.py`.
 
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
@@ -198,5 +198,6 @@ def content_key(manifest: Mapping[str, Any]) -> str:
 
 
 def index_recipe(keywords: KeywordTuning, vectors: VectorTuning) -> str:
-    """Return the key of how an index builds its rows; 3 is the version of the code that writes segments."""
-    return key_of("rows", 3, TOKENS_VERSION, keywords.block_texts, vectors.neighbour)
+    """Return the key of how an index builds its rows; 4 is the version of the code that writes segments."""
+    shaping = replace(keywords, around=0.0)  # which weighs when searching, not when building
+    return key_of("rows", 4, TOKENS_VERSION, astuple(shaping), vectors.neighbour)

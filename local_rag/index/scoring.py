@@ -1,84 +1,34 @@
-"""BM25 in two parts, one stored per chunk and one computed per question, so scores do not depend on the segments.
-
-For each chunk the index stores the frequencies of its tokens and its length, and the same for its surroundings: a few
-neighbouring chunks of the same document taken as one text. These rows depend on their document alone. Inverse document
-frequencies and average lengths depend on all chunks and are applied during search. The score is an inner product over
-the tokens of the question: `saturation` in the chunk times the weight in the question, for the tokens of the chunk
-itself and for those of its surroundings.
-"""
+"""What the keyword index of a folder and the vectors of a search engine share: tuning, blocks, weights and numbers."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import TypeVar
-
-import numpy as np
-
-_Number = TypeVar("_Number", float, np.ndarray)
 
 
 @dataclass(frozen=True, slots=True)
 class KeywordTuning:
     """The parameters of BM25, chosen by scripts/benchmarks/retrieval.py; see docs/results.md.
 
-    The surroundings of a text are `block_texts` neighbours in its document; their score has the weight `around`.
+    A text of `pivot` tokens is neither short nor long. The surroundings of a text are `block_texts` neighbours in its
+    document. Their score has the weight `around`, and their pivot is `around_pivot`.
     """
 
     k1: float = 1.2
     b: float = 0.75
+    pivot: int = 60
     block_texts: int = 8
     around: float = 0.75
+    around_pivot: int = 240
 
 
 KEYWORDS = KeywordTuning()
-
-
-@dataclass(frozen=True, slots=True)
-class TextCounts:
-    """The number of texts and of all their tokens; surroundings count as texts too, each once."""
-
-    texts: int = 0
-    tokens: int = 0
-
-    @property
-    def average(self) -> float:
-        """Return the average length of a text, 1 if there are no tokens."""
-        return self.tokens / self.texts if self.tokens else 1.0
-
-    def __add__(self, other: "TextCounts") -> "TextCounts":
-        """Add two counts."""
-        return TextCounts(self.texts + other.texts, self.tokens + other.tokens)
-
-
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """What scores depend on beside the chunk itself: the counts of all chunks and of all surroundings."""
-
-    own: TextCounts = TextCounts()
-    around: TextCounts = TextCounts()
-
-    def __add__(self, other: "Statistics") -> "Statistics":
-        """Add the statistics of two sets of chunks."""
-        return Statistics(self.own + other.own, self.around + other.around)
 
 
 def even_blocks(texts: int, block_texts: int) -> list[int]:
     """Cut the texts of a document into blocks of about equal length; return the block of each, counted from 0."""
     count = -(-texts // block_texts)
     return [position * count // texts for position in range(texts)]
-
-
-def damping(length: _Number, average: float, tuning: KeywordTuning) -> _Number:
-    """Return the length-dependent term in the denominator of BM25 for a text of this length."""
-    against: _Number = tuning.k1 * ((1 - tuning.b) + tuning.b * length / average)
-    return against
-
-
-def saturation(frequency: _Number, damping: _Number) -> _Number:
-    """Return what a token of this frequency adds to the score of a text, before its weight."""
-    part: _Number = frequency / (damping + frequency)
-    return part
 
 
 def inverse_document_frequency(texts: int, holding: int) -> float:

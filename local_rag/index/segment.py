@@ -4,8 +4,8 @@ Merges are planned as in Lucene: segments of similar size are merged, so there a
 
 `chunk_ids.npy` holds the chunk id of each row; the rows of a document are consecutive. `documents.npy` holds for each
 document its id, the version of its rows, its first row, and 1 if that row stands for the whole document. `vectors.npy`,
-`codes.faiss` if there are many vectors, and `keywords/` are searched. The manifest holds the size and SHA-256 of each
-file.
+`codes.faiss` if there are many vectors, and two indexes of bm25s in `keywords/` are searched. The manifest holds the
+size and SHA-256 of each file.
 """
 
 import hashlib
@@ -128,7 +128,7 @@ def merge_segments(folder: Path, sources: "Sequence[SegmentPart]") -> None:
         sources[0][0].vectors.shape[1:],
     )
     write_near(open_array(folder / "vectors.npy"), folder / _CODES)
-    merge_postings([(segment.postings, alive) for segment, alive in rows], folder / "keywords")
+    merge_postings([(segment.postings, alive) for segment, alive in rows]).write(folder / "keywords")
     finish(folder, {})
 
 

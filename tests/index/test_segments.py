@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from local_rag.errors import DamagedLibraryError
 from local_rag.index.generations import Generation, Generations
-from local_rag.index.keyword_index import KeywordIndex
 from local_rag.index.postings import Postings, merge_postings
 from local_rag.index.protocol import Contents, DocumentRows
 from local_rag.index.segment import SegmentPart, Segments, merge_plan
@@ -175,21 +174,14 @@ def test_merged_postings_are_those_of_all_texts(documents: list[list[list[str]]]
         parts = [
             (Postings.build(document, [0] * len(document)), np.ones(len(document), bool)) for document in documents
         ]
-        merge_postings([(gone, np.zeros(1, bool)), *parts], Path(name) / "merged")
+        merge_postings([(gone, np.zeros(1, bool)), *parts]).write(Path(name) / "merged")
         merged = Postings.open(Path(name) / "merged")
         pairs = [(merged.words, together.words), (merged.block_of, together.block_of)]
         for one, other in ((merged.own, together.own), (merged.around, together.around)):
-            pairs += [(getattr(one, part), getattr(other, part)) for part in ("starts", "texts", "counts", "lengths")]
+            pairs += [(getattr(one, part), getattr(other, part)) for part in ("starts", "texts", "parts")]
         for found, wanted in pairs:
-            assert found.tolist() == wanted.tolist()
-
-
-def test_frequencies_are_counted(tmp_path: Path) -> None:
-    postings = Postings.build([["tide"] * 300 + ["wind"], ["wind"], []], [1, 1, 2])
-    index = KeywordIndex([(postings, None)])
-    assert sorted(postings.own.counts.tolist()) == [1, 1, 300]
-    assert sorted(postings.around.counts.tolist()) == [2, 300]
-    assert [row for row, _ in index.search(["wind"], 5)] == [1, 0]
+            assert found.dtype == wanted.dtype
+            assert found.tolist() == wanted.tolist(), "the same floats, not only nearly the same"
 
 
 def test_faiss_finds_nearly_all_of_the_best_and_never_what_is_gone(tmp_path: Path) -> None:

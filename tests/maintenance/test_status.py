@@ -8,13 +8,15 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from local_rag import Library
 from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
-from local_rag.index.segment import write_manifest
+from local_rag.index.segment import finish, write_manifest
 from local_rag.indexing.distinction import APART
+from local_rag.indexing.embedding import index_rows
 from local_rag.indexing.indexer import IndexReport
 from local_rag.indexing.situating_prompts import PROMPT
 from local_rag.keys import key_of
@@ -24,8 +26,11 @@ from local_rag.records import Progress
 from local_rag.store.counts import count_rows
 from local_rag.store.database import Store
 from local_rag.store.published import note_publish
+from local_rag.store.vector_rows import mark_none_embedded
+from local_rag.text.tokens import document_tokens
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeEmbedder
+from tests.support.indexes import write_as_counts
 
 
 @pytest.fixture
@@ -217,6 +222,36 @@ def test_an_index_of_another_version_is_searched_and_built_again(folder: Path) -
     assert (contexts, vectors, report.published) == (0, 0, True)
     assert stale(make()) == {}
     assert plain().search("boat")
+
+
+def test_an_index_whose_postings_are_counts_is_searched_and_built_again(folder: Path) -> None:
+    before = plain().search("boat harbour", top=3)
+    write_counts()
+    assert plain().search("boat harbour", top=3) == before
+    contexts, vectors, report = cost(make())
+    assert (contexts, vectors, report.published) == (0, 0, True)
+    assert not list(Path("lib/segments").rglob("own_counts.npy"))
+    assert plain().search("boat harbour", top=3) == before
+
+
+def write_counts() -> None:
+    """Make the library look as one whose postings an earlier version has written."""
+    live = Generations(Path("lib")).live()
+    assert live
+    with closing(Store(Path("lib"))) as store:
+        for segment, _ in live.segments():
+            rows = index_rows(store, live.manifest["fingerprint"]["context"], segment.documents.tolist())
+            texts = [tokens for document in rows for tokens in document_tokens(document.texts)]
+            postings = segment.postings
+            shutil.rmtree(segment.folder / "keywords")
+            (segment.folder / "keywords").mkdir()
+            write_as_counts(segment.folder / "keywords", postings, texts)
+            documents = np.load(segment.folder / "documents.npy")
+            documents[:, 1] += 1  # versions of another plan
+            np.save(segment.folder / "documents.npy", documents)
+            finish(segment.folder, {})
+        mark_none_embedded(store)
+    made_with("keyword_tokens", "earlier")
 
 
 def test_questions_go_on_while_an_index_with_other_settings_is_made(folder: Path) -> None:

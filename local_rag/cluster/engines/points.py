@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from local_rag.asking import Filters
-from local_rag.cluster.engines.sparse_vectors import PostingRow, chunk_vector, posting_rows
+from local_rag.cluster.engines.sparse_vectors import chunk_vectors
 from local_rag.index.protocol import DocumentRows
-from local_rag.index.scoring import Statistics
 from local_rag.index.vector_index import blend_neighbours
 from local_rag.keys import key_of
 from local_rag.records import UNKNOWN, Chunk, DocumentFacts, Provenance, StoredChunk
@@ -35,33 +34,20 @@ def points_of(chunks: Iterable[int]) -> list[int]:
     return [2 * int(chunk) + slot for chunk in chunks for slot in (0, 1)]
 
 
-def words_of(document: DocumentRows) -> list[PostingRow]:
-    """Return the words of each row of a document."""
-    tokens = document_tokens(document.texts)
-    return [row for part in document.parts for row in posting_rows(tokens[part])]
-
-
 def row_points(
-    document: DocumentRows,
-    words: Sequence[PostingRow],
-    stored: Mapping[int, StoredChunk],
-    facts: DocumentFacts,
-    written: Statistics,
-    models: Any,
+    document: DocumentRows, stored: Mapping[int, StoredChunk], facts: DocumentFacts, models: Any
 ) -> Iterator[tuple[int, dict[str, Any], dict[str, Any]]]:
     """Yield the chunk id, the vectors and the payload of each row of a document."""
-    parts = [number for number, part in enumerate(document.parts) for _ in words[part]]
+    parts = [number for number, part in enumerate(document.parts) for _ in document.chunk_ids[part]]
     vectors = blend_neighbours(document.vectors, parts)
-    said, before = facts_payload(facts), None
+    tokens, said = document_tokens(document.texts), facts_payload(facts)
+    words = [word for part in document.parts for word in chunk_vectors(tokens[part])]
     for row, (chunk, vector, word) in enumerate(zip(document.chunk_ids, vectors, words, strict=True)):
         named: dict[str, Any] = {"dense": np.round(vector.astype(float), _DIGITS).tolist()}
-        if sparse := chunk_vector(word, written):
-            values = np.round(np.fromiter(sparse.values(), dtype=float), _DIGITS).tolist()
-            named["words"] = models.SparseVector(indices=list(sparse), values=values)
-        # The first row of a block stands for the words around all of them.
-        lengths = [word.own_length, word.around_length, int(word.around is not before)]
-        before = word.around
-        payload = {"document": document.document_id, "row": row, "lengths": lengths, **said}
+        if word.values:
+            values = np.round(np.fromiter(word.values.values(), dtype=float), _DIGITS).tolist()
+            named["words"] = models.SparseVector(indices=list(word.values), values=values)
+        payload = {"document": document.document_id, "row": row, "is_first": word.is_first, **said}
         yield int(chunk), named, {**payload, **_passage_payload(stored[chunk])}
 
 

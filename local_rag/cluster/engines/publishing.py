@@ -9,37 +9,32 @@ import itertools
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from typing import Any, TypeVar
 
 import numpy as np
 
 from local_rag.cluster.engines.client import Client, NothingThereError
-from local_rag.cluster.engines.points import document_payload, facts_key, points_of, row_points, words_of
+from local_rag.cluster.engines.points import document_payload, facts_key, points_of, row_points
 from local_rag.cluster.engines.qdrant_index import WORDS, Place, QdrantIndex, point_id
 from local_rag.cluster.engines.sparse_vectors import (
     PER_BUCKET,
     Tally,
     bucket_of,
     counts_in,
-    drift,
     in_buckets,
     payload_of_counts,
-    statistics_of,
     summed,
 )
 from local_rag.errors import ClusterError
 from local_rag.index.protocol import Contents, PassageStore
-from local_rag.index.scoring import Statistics
 from local_rag.settings import SearchEngineSettings
 
-FORMAT = 2  # of the points; a library in another one is written again
+FORMAT = 3  # of the points; a library in another one is written again
 _REQUEST = 128  # points
 _TOGETHER = 64  # documents that are compared with what the engine holds of them
 _FACTS_TOGETHER = 4096
 IN_TURN = 64  # publishes until each bucket has taken up the differences before
 _DIFFERENCES = 20_000  # tokens in one point
-_MOST_DRIFT = 1.25
 
 Batch = TypeVar("Batch", np.ndarray, Sequence[int])
 
@@ -112,8 +107,6 @@ class Publish:
         about = live.about
         if about["format"] != FORMAT or about["layout"] != self._layout:
             return False
-        if max(drift(live.written, live.statistics), drift(live.statistics, live.written)) > _MOST_DRIFT:
-            return False
         ids, versions, keys = live.document_states()
         places = np.minimum(np.searchsorted(self._ids, ids), max(0, len(self._ids) - 1))
         kept = np.zeros(len(ids), dtype=bool)
@@ -131,48 +124,44 @@ class Publish:
         self._dimension = live.about["dimension"]
         for some in _batches(self._gone, _TOGETHER):
             taken = self._mark(live, new, some.tolist())
-            self._write(some[np.isin(some, self._ids)], new, live.written, taken)
-        self._write(self._new, new, live.written, frozenset())
+            self._write(some[np.isin(some, self._ids)], new, taken)
+        self._write(self._new, new, frozenset())
         self._write_differences(live, new)
         self._mark_points(new.facts, [point_id("manifest", live.place.number)], new)
-        statistics = live.statistics + self._tally.statistics
-        rows, deleted = live.about["rows"] + self._tally.rows, live.about["deleted"] + len(self._gone)
-        self._finish(new, manifest, live.written, statistics, rows, live.about["buckets"], deleted)
+        rows, blocks = (before + added for before, added in zip(live.texts, self._tally.texts, strict=True))
+        self._finish(new, manifest, (rows, blocks), live.about["buckets"], live.about["deleted"] + len(self._gone))
 
     def write(self, new: Place, manifest: Mapping[str, Any], create: Callable[[int], None]) -> None:
-        """Write everything to new collections; the rows are read twice, because weights depend on average lengths."""
-        written = Statistics()
-        for document in self._contents.rows(self._contents.documents.tolist()):
-            words = words_of(document)
-            written += statistics_of(words[part] for part in document.parts)
+        """Write everything to new collections."""
+        for document in self._contents.rows(self._contents.documents[:1].tolist()):
             self._dimension = document.vectors.shape[1]
         create(max(1, self._dimension))
-        self._write(self._contents.documents, new, written, frozenset())
+        self._write(self._contents.documents, new, frozenset())
         buckets = max(1, -(-self._tally.different() // PER_BUCKET))
         full = (
             self._point(point_id("bucket", bucket), {**_bucket(bucket, new.number), **payload_of_counts(rows)})
             for bucket, rows in in_buckets(self._tally.sums(), buckets)
         )
         upsert(self._client, new.facts, full)
-        self._finish(new, manifest, written, written, self._tally.rows, buckets, 0)
+        self._finish(new, manifest, self._tally.texts, buckets, 0)
 
     def _point(self, identifier: int | str, payload: Mapping[str, Any], vector: Any = None) -> Any:
         return self._client.models.PointStruct(id=identifier, vector=vector or {}, payload=dict(payload))
 
-    def _write(self, documents: np.ndarray, new: Place, written: Statistics, taken: Collection[int]) -> None:
+    def _write(self, documents: np.ndarray, new: Place, taken: Collection[int]) -> None:
         """Write the rows and facts of documents beside the points whose ids are taken."""
-        upsert(self._client, new.collection, self._rows(documents, new, written, taken))
+        upsert(self._client, new.collection, self._rows(documents, new, taken))
         upsert(self._client, new.facts, self._documents(documents, new, taken))
 
-    def _rows(self, documents: np.ndarray, new: Place, written: Statistics, taken: Collection[int]) -> Iterator[Any]:
+    def _rows(self, documents: np.ndarray, new: Place, taken: Collection[int]) -> Iterator[Any]:
         models = self._client.models
         for some in _batches(documents, _TOGETHER):
             facts = {one.id: one for one in self._passages.facts(some.tolist())}
             for document in self._contents.rows(some.tolist()):
                 stored = self._passages.chunks_by_id([int(one) for one in document.chunk_ids])
-                rows = row_points(document, words_of(document), stored, facts[document.document_id], written, models)
+                rows = row_points(document, stored, facts[document.document_id], models)
                 for chunk, vectors, payload in rows:
-                    self._tally.add(payload["lengths"], vectors[WORDS].indices if WORDS in vectors else ())
+                    self._tally.add(payload["is_first"], vectors[WORDS].indices if WORDS in vectors else ())
                     yield self._point(2 * chunk + (2 * chunk in taken), {**payload, "since": new.number}, vectors)
 
     def _documents(self, documents: np.ndarray, new: Place, taken: Collection[int]) -> Iterator[Any]:
@@ -187,9 +176,9 @@ class Publish:
         models, taken = self._client.models, set[int]()
         ours = models.FieldCondition(key="document", match=models.MatchAny(any=list(documents)))
         only = live.only(None, ours)
-        for point in live.scroll(live.place.collection, only, payload=["lengths"], vectors=[WORDS]):
+        for point in live.scroll(live.place.collection, only, payload=["is_first"], vectors=[WORDS]):
             sparse = (point.vector or {}).get(WORDS)
-            self._tally.add(point.payload["lengths"], sparse.indices if sparse else (), -1)
+            self._tally.add(point.payload["is_first"], sparse.indices if sparse else (), -1)
             taken.add(int(point.id))
         facts = self._client.insist("retrieve", live.place.facts, points_of(documents), with_payload=True)
         held = [int(point.id) for point in facts if live.place.holds(point.payload)]
@@ -237,14 +226,7 @@ class Publish:
                     yield self._point(point.id, {**_bucket(bucket, live.place.number), **payload_of_counts(rows)})
 
     def _finish(
-        self,
-        new: Place,
-        manifest: Mapping[str, Any],
-        written: Statistics,
-        statistics: Statistics,
-        rows: int,
-        buckets: int,
-        deleted: int,
+        self, new: Place, manifest: Mapping[str, Any], texts: tuple[int, int], buckets: int, deleted: int
     ) -> None:
         """Write the manifest, which comes last: if it is there, everything else is."""
         about = {
@@ -254,10 +236,9 @@ class Publish:
             "layout": self._layout,
             "library": self._passages.library_id(),
             "manifest": dict(manifest),
-            "written": asdict(written),
-            "statistics": asdict(statistics),
             "dimension": max(1, self._dimension),
-            "rows": rows,
+            "rows": texts[0],
+            "blocks": texts[1],
             "buckets": buckets,
             "deleted": deleted,
             "roots": [str(root) for root in self._passages.roots()],

@@ -17,27 +17,17 @@ import numpy as np
 from local_rag.asking import Filters
 from local_rag.cluster.engines.client import Client, NothingThereError
 from local_rag.cluster.engines.points import chunk_of, conditions_of, passage_of, points_of
-from local_rag.cluster.engines.sparse_vectors import (
-    bucket_of,
-    counts_in,
-    differs,
-    drift,
-    exact_score,
-    number_of,
-    question_vector,
-)
+from local_rag.cluster.engines.sparse_vectors import bucket_of, counts_in, number_of, question_vector
 from local_rag.errors import ClusterError, DamagedLibraryError
 from local_rag.index.protocol import Allowed, AllowedDocuments
-from local_rag.index.scoring import Statistics, TextCounts
 from local_rag.records import DocumentFacts, StoredChunk
 
 DENSE, WORDS = "dense", "words"  # names of the vectors of a point
 _MORE = 64  # results than needed, so ties at the end of a list are decided by our order too
-_MOST = 16  # times as many results, to find those whose scores have risen since they were written
 _SCROLLED = 2048
 _KNOWN_TOKENS = 100_000
 _DOCUMENTS = 50_000  # in one request; the engine takes 32 MB
-_RANKED = ["path", "row", "lengths"]
+_RANKED = ["path", "row"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +69,9 @@ class QdrantIndex:
             raise DamagedLibraryError(reason, "run `local-rag cluster copy` to publish it again")
         self.about: dict[str, Any] = points[0].payload
         self.manifest: Mapping[str, Any] = self.about["manifest"]
-        self.statistics, self.written = (statistics_in(self.about[name]) for name in ("statistics", "written"))
+        # An earlier version counted surroundings elsewhere; its weights differ a little until it is published again.
+        blocks = self.about["blocks"] if "blocks" in self.about else self.about["statistics"]["around"]["texts"]
+        self.texts: tuple[int, int] = self.about["rows"], blocks
         self._differences: tuple[np.ndarray, np.ndarray] | None = None
         self._holding: dict[int, tuple[int, int]] = {}
 
@@ -136,22 +128,12 @@ class QdrantIndex:
     ) -> list[tuple[int, float]]:
         """Return chunk ids with BM25 scores, best first: the scores of the index in a folder."""
         self._look_up({number_of(term) for term in terms})
-        asked = question_vector(terms, weights, self.statistics, lambda term: self._holding[number_of(term)])
+        asked = question_vector(terms, weights, self.texts, lambda term: self._holding[number_of(term)])
         if not asked:
             return []
         sparse = self._client.models.SparseVector(indices=list(asked), values=list(asked.values()))
-        changed, limit, enough = differs(self.written, self.statistics), top + _MORE, False
-        while not enough:
-            found = self._query(sparse, WORDS, limit, allowed, documents, vectors=changed)
-            # No chunk that was not found can have a higher score than this.
-            rest = found[-1].score * drift(self.written, self.statistics) if len(found) >= limit else 0.0
-            for point in found if changed else ():
-                vector = dict(zip(point.vector[WORDS].indices, point.vector[WORDS].values, strict=True))
-                point.score = exact_score(asked, vector, point.payload["lengths"], self.written, self.statistics)
-            found = sorted(found, key=_rank)[:top]
-            enough = not changed or not rest or found[-1].score > rest or limit >= _MOST * (top + _MORE)
-            limit *= 2
-        return [(chunk_of(point.id), float(point.score)) for point in found if point.score > 0]
+        found = self._query(sparse, WORDS, top + _MORE, allowed, documents)
+        return [(chunk_of(point.id), float(point.score)) for point in sorted(found, key=_rank)[:top] if point.score > 0]
 
     def vocabulary(self) -> Collection[str]:
         """Return nothing: the engine holds numbers of tokens alone."""
@@ -190,9 +172,7 @@ class QdrantIndex:
         nothing = counts_in({"number": [], "own": [], "around": []})
         return np.concatenate([np.zeros(0, np.int64), *since]), np.concatenate([nothing, *rows])
 
-    def _query(
-        self, query: Any, using: str, limit: int, allowed: Allowed, documents: bool, *, vectors: bool = False
-    ) -> list[Any]:
+    def _query(self, query: Any, using: str, limit: int, allowed: Allowed, documents: bool) -> list[Any]:
         models, found = self._client.models, list[Any]()
         finely = models.SearchParams(quantization=models.QuantizationSearchParams(rescore=True, oversampling=2.0))
         kind = None if documents else "chunk"
@@ -206,7 +186,6 @@ class QdrantIndex:
                 query_filter=self.only(kind, *conditions),
                 search_params=finely if using == DENSE else None,
                 with_payload=_RANKED,
-                with_vectors=[WORDS] if vectors else False,
             ).points
         found.sort(key=lambda point: -point.score)
         return found[:limit]
@@ -295,11 +274,6 @@ class QdrantIndex:
             yield from points
             if offset is None:
                 return
-
-
-def statistics_in(said: Mapping[str, Mapping[str, int]]) -> Statistics:
-    """Return the statistics that a manifest holds."""
-    return Statistics(*(TextCounts(**said[name]) for name in ("own", "around")))
 
 
 def _place_of(point: Any) -> tuple[str, int]:

@@ -1,9 +1,7 @@
 """BM25 as the inner product of sparse vectors, for a search engine that knows only inner products.
 
-A chunk's vector holds the saturated frequencies of its tokens, which depend on the average length of all texts. It is
-written under the averages that its collection began with, and stays. While the averages differ from those, the engine's
-scores only choose candidates: frequencies and lengths of these give the scores of `index/scoring.py` under the averages
-of today, and `drift` says by how much any other chunk can have been underestimated.
+A chunk's vector holds what bm25s makes of its tokens, as in the index of a folder (index/postings.py). That depends on
+its document alone. The vector of a question holds the weights of tokens.
 
 How many chunks and surroundings hold each token is counted in bounded memory, and kept in the engine as a sum: a table
 of all counts, in buckets of neighbouring numbers, and a difference for each publish since. A publish writes its
@@ -13,25 +11,14 @@ which generation it holds the differences; a reader adds those of its own genera
 
 import struct
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
 import numpy as np
 
-from local_rag.index.scoring import (
-    KEYWORDS,
-    KeywordTuning,
-    Statistics,
-    TextCounts,
-    damping,
-    even_blocks,
-    inverse_document_frequency,
-    saturation,
-    term_weights,
-    token_number,
-)
+from local_rag.index.postings import Postings
+from local_rag.index.scoring import KEYWORDS, KeywordTuning, inverse_document_frequency, term_weights, token_number
 
 NUMBER_BITS = 31  # of the number of a token, of the engine's 32; the next bit marks tokens of the surroundings
 
@@ -42,110 +29,50 @@ def number_of(token: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class PostingRow:
-    """What a chunk keeps: how often each token stands in it and in its surroundings, and how many tokens both have."""
+class ChunkVector:
+    """A chunk as a sparse vector; the first chunk of a block stands for the surroundings of all of its chunks."""
 
-    own: Mapping[str, int]
-    own_length: int
-    around: Mapping[str, int]
-    around_length: int
+    values: Mapping[int, float]
+    is_first: bool
 
 
-def posting_rows(tokens: Sequence[Sequence[str]], tuning: KeywordTuning = KEYWORDS) -> list[PostingRow]:
-    """Return what each chunk of one document keeps, from the `keyword_tokens` of all of them in reading order."""
-    own = [Counter(part) for part in tokens]
-    block_of = even_blocks(len(tokens), tuning.block_texts)
-    around = [Counter[str]() for _ in range(block_of[-1] + 1)] if block_of else []
-    for block, counts in zip(block_of, own, strict=True):
-        around[block].update(counts)
-    return [
-        PostingRow(counts, counts.total(), around[block], around[block].total())
-        for block, counts in zip(block_of, own, strict=True)
-    ]
-
-
-def statistics_of(documents: Iterable[Sequence[PostingRow]], tuning: KeywordTuning = KEYWORDS) -> Statistics:
-    """Add up what scores need to know of the chunks of some documents."""
-    total = Statistics()
-    for rows in documents:
-        blocks = dict(zip(even_blocks(len(rows), tuning.block_texts), rows, strict=True))
-        own = TextCounts(len(rows), sum(row.own_length for row in rows))
-        total += Statistics(own, TextCounts(len(blocks), sum(row.around_length for row in blocks.values())))
-    return total
-
-
-def chunk_vector(row: PostingRow, statistics: Statistics, tuning: KeywordTuning = KEYWORDS) -> dict[int, float]:
-    """Return a chunk as a sparse vector under given average lengths, for an engine that knows inner products only."""
-    vector: dict[int, float] = {}
-    for counts, length, collection, offset in (
-        (row.own, row.own_length, statistics.own, 0),
-        (row.around, row.around_length, statistics.around, 1 << NUMBER_BITS),
+def chunk_vectors(tokens: Sequence[Sequence[str]], tuning: KeywordTuning = KEYWORDS) -> list[ChunkVector]:
+    """Return the vectors of the chunks of one document, from the `keyword_tokens` of all of them in reading order."""
+    postings = Postings.build(tokens, [0] * len(tokens), tuning)
+    numbers = (postings.words >> np.uint64(64 - NUMBER_BITS)).tolist()
+    sides: list[list[dict[int, float]]] = []
+    for columns, texts, offset in (
+        (postings.own, len(tokens), 0),
+        (postings.around, postings.blocks, 1 << NUMBER_BITS),
     ):
-        for token, frequency in counts.items():
-            number = number_of(token) + offset
-            part = saturation(float(frequency), damping(float(length), collection.average, tuning))
-            vector[number] = vector.get(number, 0.0) + part
-    return vector
+        sides.append([{} for _ in range(texts)])
+        for position, number in enumerate(numbers):
+            for text, part in zip(*(one.tolist() for one in columns.of(position)), strict=True):
+                sides[-1][text][number + offset] = sides[-1][text].get(number + offset, 0.0) + part
+    block_of = postings.block_of.tolist()
+    pairs = zip(sides[0], block_of, [-1, *block_of], strict=False)
+    return [ChunkVector(own | sides[1][block], block != before) for own, block, before in pairs]
 
 
 def question_vector(
     terms: Sequence[str],
     weights: Sequence[float] | None,
-    statistics: Statistics,
+    texts: tuple[int, int],
     holding: Callable[[str], tuple[int, int]],
     tuning: KeywordTuning = KEYWORDS,
 ) -> dict[int, float]:
-    """Return a question as the sparse vector whose inner product with `chunk_vector` is the score.
+    """Return a question as the sparse vector whose inner product with that of a chunk is the score.
 
-    `holding` says of a token how many chunks hold it, and how many surroundings.
+    `texts` says how many chunks and surroundings there are, `holding` how many of them hold a token.
     """
     vector: dict[int, float] = {}
     for term, weight in term_weights(terms, weights).items():
-        own, around = holding(term)
-        number = number_of(term)
-        for holders, collection, offset, share in (
-            (own, statistics.own, 0, 1.0),
-            (around, statistics.around, 1 << NUMBER_BITS, tuning.around),
-        ):
+        for side, (holders, total) in enumerate(zip(holding(term), texts, strict=True)):
             if holders:
-                part = weight * share * inverse_document_frequency(collection.texts, holders)
-                vector[number + offset] = vector.get(number + offset, 0.0) + part
+                number = number_of(term) + (side << NUMBER_BITS)
+                part = weight * (tuning.around if side else 1.0) * inverse_document_frequency(total, holders)
+                vector[number] = vector.get(number, 0.0) + part
     return vector
-
-
-def exact_score(
-    question: Mapping[int, float],
-    chunk: Mapping[int, float],
-    lengths: Sequence[int],
-    written: Statistics,
-    now: Statistics,
-) -> float:
-    """Return the score under the averages of `now` of a chunk whose vector was `written` under others.
-
-    `lengths` are those of the chunk and of its surroundings, in tokens.
-    """
-    score = 0.0
-    for number, weight in question.items():
-        part = chunk.get(number, 0.0)
-        if 0 < part < 1:
-            around = number >> NUMBER_BITS
-            before, after = (counts.around if around else counts.own for counts in (written, now))
-            against = damping(float(lengths[around]), before.average, KEYWORDS)
-            frequency = float(round(part * against / (1 - part)))
-            part = saturation(frequency, damping(float(lengths[around]), after.average, KEYWORDS))
-        score += weight * part
-    return score
-
-
-def drift(written: Statistics, now: Statistics) -> float:
-    """Return the largest factor by which a score can be higher under the averages of `now`; at least 1."""
-    pairs = ((written.own, now.own), (written.around, now.around))
-    return max(1.0, *(after.average / before.average for before, after in pairs))
-
-
-def differs(written: Statistics, now: Statistics) -> bool:
-    """Return whether the averages differ at all."""
-    return (written.own.average, written.around.average) != (now.own.average, now.around.average)
 
 
 _TOGETHER = 1 << 18  # tokens counted in memory
@@ -159,25 +86,24 @@ _FIELDS = np.dtype([("number", "<u8"), ("own", "<i4"), ("around", "<i4")])
 class Tally:
     """What rows add to the counts of an index, or take from them; files hold the tokens that would fill the memory."""
 
-    statistics: Statistics = field(default_factory=Statistics)
     rows: int = 0
+    blocks: int = 0
     _counts: dict[int, list[int]] = field(default_factory=dict)
     _files: list[IO[bytes]] = field(default_factory=list)
     together: int = _TOGETHER
 
-    def add(self, lengths: Sequence[int], tokens: Iterable[int], change: int = 1) -> None:
-        """Add a row with the entries of its sparse vector, or take it away with -1.
+    @property
+    def texts(self) -> tuple[int, int]:
+        """Return by how many the chunks and the surroundings become more."""
+        return self.rows, self.blocks
 
-        `lengths` are those of the row and of its surroundings; the third number is 1 if the row stands for these.
-        """
-        own, around, first = lengths
+    def add(self, is_first: bool, tokens: Iterable[int], change: int = 1) -> None:
+        """Add a row with the entries of its sparse vector, or take it away with -1."""
         self.rows += change
-        self.statistics += Statistics(
-            TextCounts(change, change * own), TextCounts(change * first, change * first * around)
-        )
+        self.blocks += change * is_first
         for number in tokens:
             column = number >> NUMBER_BITS
-            if first or not column:
+            if is_first or not column:
                 self._counts.setdefault(number & ((1 << NUMBER_BITS) - 1), [0, 0])[column] += change
         if len(self._counts) > self.together:
             self._spill()
