@@ -16,7 +16,7 @@ class KeywordTuning:
 
     k1: float = 1.2
     b: float = 0.75
-    pivot: int = 60
+    pivot: int = 80
     block_texts: int = 8
     around: float = 0.75
     around_pivot: int = 240
