@@ -72,7 +72,7 @@ class ModelUse:
     form: AnswerForm = PLAIN_FORM  # of an answer model
     translates: bool = False  # an answer model: puts questions into English well enough to search and answer
     context_form: ContextForm = PLAIN_CONTEXT_FORM  # of a context model
-    int8: bool = False  # finds as much with int8 weights
+    int8: bool = False  # an embedder: its weights were rounded to int8, and find as much
     fused_weight: float = 0.0  # of the fused rank beside a reranker's own; 0: only the reranker's order counts
     weak_below: float | None = None  # a passage with a lower reranker score hardly fits; None: not measured
     # A passage is about a subject if its cosine and that of its closest sentences add up to this; None: not measured.

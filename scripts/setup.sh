@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Create .venv with everything that local-rag needs, in the versions of constraints.txt. A second run does nothing.
 #   scripts/setup.sh [--torch|--dev|--core] [--wheel FILE] [--pull PROFILE] [--gpu none|auto|vulkan|cuda|metal|rocm]
-# --torch adds sentence-transformers with torch, which only model folders of other architectures need; --dev adds it, the
+# --torch adds sentence-transformers with torch, which only model folders without an ONNX file need; --dev adds it, the
 # tools for tests and the packages of a cluster. --core has the tools for tests but no llama.cpp, so it needs no compiler;
 # it cannot answer questions. --slim is the default, and undoes the others. --wheel installs the llama.cpp that
 # scripts/build_wheel.sh has built on a machine with a compiler; --gpu compiles it for a GPU, and `auto` keeps that only

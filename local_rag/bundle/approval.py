@@ -29,7 +29,7 @@ _BUILT = ("llama-cpp-python", "local-rag")  # by the packer, so no index has the
 
 
 def documents_for_approval(
-    wheels: Mapping[str, Item], models: Sequence[ModelEntry], items: Iterable[Item], interpreter: Path | None
+    wheels: Mapping[str, Item], models: Sequence[ModelEntry], interpreter: Item | None
 ) -> Iterator[Item]:
     """Yield the licences of wheels, models and interpreter as items, then the list of all components."""
     texts = {name: licences_of_wheel(name, _path_of(item)) for name, item in wheels.items()}
@@ -37,13 +37,11 @@ def documents_for_approval(
         of_model = licences_of_model(entry, entry.folder(default_models_directory()))
         texts[f"model-{entry.name}"] = [("licence", entry.licence.encode()), *of_model]
     if interpreter:
-        texts["python"] = licences_of_interpreter(interpreter)
+        texts["python"] = licences_of_interpreter(_path_of(interpreter))
     for name, files in texts.items():
         blocks = [f"== {file}\n".encode() + text + b"\n" for file, text in files]
         yield item_of(f"licences/{name}.txt", "licence", b"\n".join(blocks))
-    copies = [item for item in items if item.path.startswith("models/.onnx/")]
-    python = next((item for item in items if item.kind == "python"), None)
-    document = write_sbom(version("local-rag"), commit(), wheels, models, copies, python)
+    document = write_sbom(version("local-rag"), commit(), wheels, models, interpreter)
     yield item_of("sbom.cdx.json", "sbom", document)
 
 
@@ -57,7 +55,6 @@ def write_sbom(
     revision: str,
     wheels: Mapping[str, Item],
     models: Iterable[ModelEntry],
-    copies: Iterable[Item] = (),
     interpreter: Item | None = None,
 ) -> bytes:
     """Return the document; the same components give the same bytes."""
@@ -124,7 +121,6 @@ def write_sbom(
         )
         for entry in models
     ]
-    others += [component(one.path, ComponentType.FILE, f"file:{one.path}", one.sha256, "") for one in copies]
     if interpreter:
         name = interpreter.path.rpartition("/")[2]
         others.append(

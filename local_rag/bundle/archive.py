@@ -175,7 +175,6 @@ _FIELDS = {
         "library_versions": [r"[a-z_+-]{1,30}\.so\.[0-9]{1,3} [A-Z_]{1,30}[0-9.]{1,30}"],
     },
     "llama_variants": [_WORD],
-    "left_out": [_WORD],
     "needs_models": [_MEMBER],
     "unpacked_bytes": int,
     "members": [_MEMBER],

@@ -32,9 +32,7 @@ from local_rag.keys import key_of
 from local_rag.llama.probe import run_probe
 from local_rag.machine import free_bytes
 from local_rag.models.models_folder import default_models_directory
-from local_rag.models.onnx.copy import make_onnx_copies
 from local_rag.models.registry import ModelEntry, load_registry
-from local_rag.settings import Settings
 
 Step = Callable[[str], None]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -78,7 +76,6 @@ class BundleContents:
     items: list[Item] = field(default_factory=list)
     entries: list[ModelEntry] = field(default_factory=list)
     wheels: dict[str, Item] = field(default_factory=dict)
-    left_out: list[str] = field(default_factory=list)
     needed_models: list[Item] = field(default_factory=list)
 
     def summary(self) -> dict[str, Any]:
@@ -93,7 +90,6 @@ class BundleContents:
             "bytes": sum(item.bytes for item in self.items),
             "kinds": kinds,
             "estimated": sorted(name for name, item in self.wheels.items() if item.source is None),
-            "left_out": self.left_out,
             "output": str(self.packing.output),
         }
 
@@ -102,25 +98,16 @@ def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> 
     """Gather the files of a bundle; without `fetching`, download nothing and estimate the sizes of missing files."""
     if packing.output.exists() and (not packing.output.is_dir() or any(packing.output.iterdir())):
         raise BundleError("disk", f"{packing.output} exists and is not an empty folder; choose another --output.")
-    contents, settings, folder = BundleContents(packing), Settings(profile=packing.profile), default_models_directory()
-    roles = plan.models_of(packing.profile)
-    contents.entries = [load_registry().models[name] for name in roles]
+    contents, folder = BundleContents(packing), default_models_directory()
+    contents.entries = [load_registry().models[name] for name in plan.models_of(packing.profile)]
     step("hashing the models")
     for entry in contents.entries:
         contents.needed_models += plan.model_items(entry, folder)
-    converted = True
-    for role in ("embed", "rerank"):
-        if any(role in of_model for of_model in roles.values()):
-            if fetching:
-                for entry in contents.entries:
-                    make_onnx_copies(entry, step)
-            copies = plan.copy_items(settings, role)
-            if not fetching and copies is None:  # packing makes it
-                copies = []
-            converted = converted and copies is not None
-            contents.needed_models += copies or []
-    contents.left_out = list(wheels.CONVERSION if converted else ())
-    if missing := wheels.missing_packages(contents.left_out, packing.extras):
+    needs_torch = [entry.name for entry in contents.entries if entry.needs_sentence_transformers]
+    if needs_torch and "sentence-transformers" not in packing.extras:
+        text = f"{needs_torch[0]} needs the extra sentence-transformers"
+        raise BundleError("platform", f"{text}; pack it with `--extra sentence-transformers`.")
+    if missing := wheels.missing_packages(packing.extras):
         text = f"The extra {', '.join(packing.extras)} needs {', '.join(missing)}, which is not installed here"
         raise BundleError("platform", f"{text}; run `{extra_command(','.join(packing.extras))}`.")
     _gather_wheels(contents, temporary, step, fetching=fetching)
@@ -139,14 +126,15 @@ def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> 
         contents.items += [item_of(f"library/{path.relative_to(copy).as_posix()}", "library", path) for path in files]
     if fetching:
         models = contents.entries if packing.models else []
-        contents.items += documents_for_approval(contents.wheels, models, list(contents.items), packing.python)
+        interpreter = next((item for item in contents.items if item.kind == "python"), None)
+        contents.items += documents_for_approval(contents.wheels, models, interpreter)
     contents.items.sort(key=lambda item: (_ORDER.index(item.kind), item.path))
     return contents
 
 
 def _gather_wheels(contents: BundleContents, temporary: Path, step: Step, *, fetching: bool) -> None:
     packing = contents.packing
-    packages = wheels.needed_packages(contents.left_out, packing.extras)
+    packages = wheels.needed_packages(packing.extras)
     llama = packages.pop(wheels.LLAMA)
     tags = wheels.glibc_tags(packing.glibc) if packing.glibc else []
     cache = packing.cache / "wheels"
@@ -268,7 +256,6 @@ def make_manifest(contents: BundleContents) -> dict[str, Any]:
             "library_versions": list(needs.library_versions),
         },
         "llama_variants": kinds,
-        "left_out": contents.left_out,
         "needs_models": [] if packing.models else [item.as_member() for item in contents.needed_models],
         "library": library,
         "unpacked_bytes": unpacked,

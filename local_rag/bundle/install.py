@@ -322,7 +322,7 @@ def _finish(manifest: dict[str, Any], prefix: Path, staging: Path, final: Path, 
     layout.write_program(staging / "bin" / "local-rag", text)
     records = sorted((staging / "lib" / f"python{python}" / "site-packages").glob("*.dist-info/RECORD"))
     receipt = {
-        **{name: manifest[name] for name in ("id", "version", "commit", "profile", "left_out")},
+        **{name: manifest[name] for name in ("id", "version", "commit", "profile")},
         "prefix": str(prefix),
         "bundle": str(checked["bundle"]),
         "signature": checked["signature"],

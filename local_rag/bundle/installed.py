@@ -13,7 +13,7 @@ from local_rag.bundle.archive import BundleError
 # Files that the program itself writes into the models folder, and writes again if they are missing.
 _REGENERATED = (
     *(f".{name}.json" for name in ("probes", "reranking", "copies", "calibration", "hashes")),
-    *(".pull.lock", ".onnx", ".optimized"),
+    *(".pull.lock", ".optimized", ".onnx"),  # the last one by earlier versions
 )
 _REMOVED = ".removed.tmp"  # what `uninstall` has taken out of use
 

@@ -20,9 +20,8 @@ from local_rag.keys import key_of
 from local_rag.machine import free_bytes
 from local_rag.model_records import Role
 from local_rag.models.choice import chosen, find
-from local_rag.models.onnx.session import COPY_FILE, copy_folder, find_copy, needs_copy
 from local_rag.models.registry import ModelEntry, Registry, load_registry, verify
-from local_rag.settings import Settings, resolve_settings
+from local_rag.settings import resolve_settings
 from local_rag.store.connect import remembered_settings
 from local_rag.store.database import Store
 from local_rag.store.published import copy_library
@@ -80,18 +79,6 @@ def model_items(entry: ModelEntry, models: Path) -> Iterator[Item]:
         yield Item(
             f"models/{entry.name}/{file.name}", "model", entry.folder(models) / file.name, file.bytes, file.sha256
         )
-
-
-def copy_items(settings: Settings, role: Role) -> list[Item] | None:
-    """Return the ONNX copy of a role's model, an empty list if it needs none, or None if there is no copy."""
-    model = find(settings, role)
-    if not needs_copy(model):
-        return []
-    if (copy := find_copy(model)) is None:
-        return None
-    folder = copy_folder(model)
-    files = [copy, *sorted(folder.glob("*.data")), folder / COPY_FILE]
-    return [item_of(f"models/.onnx/{folder.name}/{file.name}", "model", file) for file in files]
 
 
 def is_allowed(name: str) -> bool:

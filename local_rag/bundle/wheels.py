@@ -26,8 +26,6 @@ from local_rag.bundle.prefix import run
 from local_rag.bundle.verify import numbers
 from local_rag.files import constraints, file_sha256, package_key, pinned_versions
 
-# Needed only to make ONNX copies of models; left out if every model has its copy.
-CONVERSION = ("onnx",)
 EXTRAS = ("code", "serve")  # always packed; `--extra` adds others
 LLAMA, PROGRAM = "llama-cpp-python", "local-rag"
 # Without OpenMP, because a machine may lack its library; measured to be as fast, also beside a busy program.
@@ -64,7 +62,7 @@ def known_extras() -> list[str]:
     return sorted(set(found) - {*EXTRAS, "dev", "bundle", "cluster-test"})
 
 
-def missing_packages(without: Sequence[str], extras: Sequence[str]) -> list[str]:
+def missing_packages(extras: Sequence[str]) -> list[str]:
     """Return the packages of extras that are not installed, whose own requirements are therefore unknown."""
     from packaging.requirements import Requirement
 
@@ -73,11 +71,11 @@ def missing_packages(without: Sequence[str], extras: Sequence[str]) -> list[str]
         raise BundleError("platform", f"{text}; choose from {', '.join(known_extras())}.")
     wanted = [Requirement(line) for line in _requirements(PROGRAM, extras)]
     names = [one.name for one in wanted if one.marker is None or any(one.marker.evaluate({"extra": e}) for e in extras)]
-    return sorted(package_key(name) for name in names if package_key(name) not in without and not _has(name))
+    return sorted(package_key(name) for name in names if not _has(name))
 
 
-def needed_packages(without: Sequence[str], extras: Sequence[str] = ()) -> dict[str, str]:
-    """Return the pinned versions of the program's direct and indirect requirements, except some packages."""
+def needed_packages(extras: Sequence[str] = ()) -> dict[str, str]:
+    """Return the pinned versions of the program's direct and indirect requirements."""
     from packaging.requirements import Requirement
 
     pinned, found, waiting = pins(), dict[str, str](), [(PROGRAM, frozenset((*EXTRAS, *extras)))]
@@ -87,9 +85,7 @@ def needed_packages(without: Sequence[str], extras: Sequence[str] = ()) -> dict[
         for line in _requirements(name, extras):
             wanted = Requirement(line)
             key = package_key(wanted.name)
-            if key in without or not any(
-                wanted.marker is None or wanted.marker.evaluate({"extra": extra}) for extra in ("", *chosen)
-            ):
+            if not any(wanted.marker is None or wanted.marker.evaluate({"extra": extra}) for extra in ("", *chosen)):
                 continue
             found[key] = pinned.get(key) or _distribution(key).version  # torch requires a package that is not pinned
             if (one := (key, frozenset(wanted.extras))) not in seen:

@@ -179,7 +179,6 @@ def _run(work: Callable[[], dict[str, Any]], as_json: bool) -> dict[str, Any]:
 def _plan_lines(plan: dict[str, Any]) -> list[str]:
     lines = [f"A bundle of the profile {plan['profile']} for {plan['output']}:"]
     lines += [f"  {kind}: {of['files']} files, {decimal(of['bytes'])}" for kind, of in plan["kinds"].items()]
-    lines.append(f"Left out: {', '.join(plan['left_out'])}")
     about = "about " if plan["estimated"] else ""
     lines.append(f"Total: {about}{decimal(plan['bytes'])}")
     return lines

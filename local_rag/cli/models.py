@@ -1,9 +1,9 @@
 """`local-rag models`: list, pull, add, verify, optimize, path."""
 
 import contextlib
-import shutil
 import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -16,13 +16,12 @@ from rich.table import Table
 from local_rag.cli.options import FetchingCommand, Group, json_option, library_options
 from local_rag.display import one_line, printable_json
 from local_rag.errors import ModelError
+from local_rag.files import needs_package
 from local_rag.llama.optimize import damaged_gguf_copies
 from local_rag.llama.optimize import optimize as optimize_model
 from local_rag.machine import memory, physical_cores
 from local_rag.maintenance.recommend import RERANKERS, choose, describe, offers_of, speaks_other_languages
 from local_rag.models.models_folder import default_models_directory, sha256_of
-from local_rag.models.onnx.copy import make_onnx_copies
-from local_rag.models.onnx.session import damaged_onnx_copies
 from local_rag.models.other_programs import find_models, model_folders, other_gguf_files
 from local_rag.models.registry import ModelEntry, Registry, load_registry, missing_files
 from local_rag.models.registry import resolve as resolve_model
@@ -93,8 +92,8 @@ def pull(names: tuple[str, ...], directory: Path | None) -> None:
                 )
             source = f", from {' and '.join(pulled.sources)}" if pulled.sources else ""
             click.echo(f"{entry.name}: {pulled.path} ({entry.licence}){source}")
-            if directory == default_models_directory():
-                make_onnx_copies(entry, _note)
+            if entry.needs_sentence_transformers and find_spec("sentence_transformers") is None:
+                _note(needs_package(entry.name, "sentence-transformers", "sentence-transformers"))
     except KeyboardInterrupt:
         click.echo("Stopped; run the same command to resume.", err=True)
         sys.exit(130)
@@ -116,8 +115,6 @@ def add(path: Path, directory: Path | None) -> None:
             )
         else:
             click.echo(f"{entry.name}: {entry.path(directory)} ({entry.licence})")
-            if directory == default_models_directory():
-                make_onnx_copies(entry, _note)
 
 
 @command.command(epilog="Example: local-rag models verify starter")
@@ -140,9 +137,6 @@ def verify(names: tuple[str, ...], directory: Path | None) -> None:
             damaged.append(entry)
         else:
             click.echo(f"{entry.name}: intact")
-    for folder in damaged_onnx_copies(directory):
-        shutil.rmtree(folder)
-        click.echo(f"{folder}: damaged, so it was deleted; it is created again when it is needed")
     for copy in damaged_gguf_copies(directory):
         copy.unlink()
         click.echo(f"{copy}: damaged, so it was deleted; run `local-rag models optimize` to create it again")

@@ -116,8 +116,8 @@ def embedder_identity(model: InstalledModel, tuning: EmbeddingTuning = TUNING) -
 def vector_keys(model: InstalledModel, passage: str, context: str) -> tuple[str, ...]:
     """Return the keys under which a vector may be stored; the last is that of a new vector.
 
-    A key is made of everything that a vector depends on. The reference model and its float32 copy make the same vectors
-    and share a key. A copy with int8 weights has a key of its own, but a vector made with the full weights will do.
+    A key is made of everything that a vector depends on. A copy with int8 weights has a key of its own, but a vector
+    made with the original weights will do.
     """
     identity = embedder_identity(model)
     reference = key_of(identity, passage, context)

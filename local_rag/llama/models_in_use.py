@@ -1,6 +1,7 @@
 """Open models: check that one works on this machine, load it, and free it at the end.
 
-A GGUF file is run by llama.cpp. Other embedders and readers are ONNX files or have an ONNX copy, which needs no torch.
+A GGUF file is run by llama.cpp. ONNX Runtime runs an embedder or reader with an ONNX file,
+and sentence-transformers any other.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,8 +19,7 @@ from local_rag.llama.probe import require_working
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import Embedder, OnnxEmbedder, SentenceEmbedder
 from local_rag.models.engine_address import parse_engine
-from local_rag.models.onnx.copy import onnx_file
-from local_rag.models.own_models import gguf_in, has_gguf
+from local_rag.models.own_models import gguf_in, has_gguf, onnx_file
 from local_rag.models.reader import CrossEncoderReader, OnnxReader, Reader
 
 T = TypeVar("T")
@@ -66,12 +66,12 @@ def open_answer_engine(
 
 
 def load_embedder(model: InstalledModel) -> Embedder:
-    """Load an embedder; without an ONNX copy make one first, unless that was tried, which takes a while."""
+    """Load an embedder."""
     return _load(model, LlamaEmbedder, OnnxEmbedder, SentenceEmbedder)
 
 
 def load_reader(model: InstalledModel) -> Reader:
-    """Load a reader, or a cross-encoder as one, in the same way."""
+    """Load a reader, or a cross-encoder as one."""
     return _load(model, LlamaReader, OnnxReader, CrossEncoderReader)
 
 

@@ -125,5 +125,5 @@ def _weight(name: str, registry: Registry) -> int:
     path = Path(name).expanduser()
     if not path.exists() and "+" in name:  # with an adapter, which is small
         return _weight(name.partition("+")[0], registry)
-    files = [path] if path.is_file() else path.glob("**/*.safetensors")
+    files = [path] if path.is_file() else [*path.glob("**/*.safetensors")] or path.glob("**/*.onnx")
     return sum(file.stat().st_size for file in files)

@@ -12,8 +12,8 @@ import numpy as np
 from local_rag.errors import ModelError
 from local_rag.files import extra_command
 from local_rag.model_records import InstalledModel
-from local_rag.models.onnx.session import OnnxSession
-from local_rag.models.own_models import TOKENIZER_FILE
+from local_rag.models.onnx_session import OnnxSession
+from local_rag.models.own_models import TOKENIZER_FILE, pooling_of
 from local_rag.reading.ruler import load_tokenizer, read_tokenizer
 
 _WORD_BEGINS = "\u2581\u0120"  # what SentencePiece and byte-level BPE put before the first token of a word
@@ -58,10 +58,10 @@ def input_tokens(model: InstalledModel) -> int:
 
 
 def require_sentence_transformers(model: InstalledModel) -> None:
-    """Raise ModelError with the command that installs what runs a model without an ONNX copy, if it is missing."""
+    """Raise ModelError with the command that installs what runs a model without an ONNX file, if it is missing."""
     if find_spec("sentence_transformers") is None:
         raise ModelError(
-            f"The model in {model.path} has an architecture that needs the extra sentence-transformers, which is not "
+            f"The model in {model.path} has no ONNX file, so it needs the extra sentence-transformers, which is not "
             f"installed; run `{extra_command('sentence-transformers')}`, or choose a model of `local-rag models list`."
         )
 
@@ -96,21 +96,22 @@ def _pooled(output: np.ndarray, pooling: str | None) -> np.ndarray:
 
 
 class OnnxEmbedder(PrefixingEmbedder):
-    """Embed with an ONNX file on the CPU: the copy of a model, or one of its maker that may leave out the pooling."""
+    """Embed with an ONNX file on the CPU, which may leave out the pooling."""
 
     def __init__(self, model: InstalledModel, path: Path) -> None:
         super().__init__(model)
+        self._pooling = model.pooling or pooling_of(model.path)
         self._session = OnnxSession(path, truncating_tokenizer(model))
 
     def _embed(self, texts: list[str]) -> np.ndarray:
-        outputs = [_pooled(output, self._use.pooling) for _, (output, *_) in self._session.run(texts)]
+        outputs = [_pooled(output, self._pooling) for _, (output, *_) in self._session.run(texts)]
         vectors = np.array(outputs, dtype=np.float32)
         normalised: np.ndarray = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return normalised
 
 
 class SentenceEmbedder(PrefixingEmbedder):
-    """Embed with a sentence-transformers folder on the CPU: the reference, and the source of ONNX copies.
+    """Embed with a sentence-transformers folder on the CPU: any model folder that has no ONNX file.
 
     Use bfloat16 if the processor computes in it, unless `half` is False.
     """

@@ -1,4 +1,4 @@
-"""Look into the user's own model: a GGUF file, or a folder with safetensors or a GGUF file."""
+"""Look into a model: a GGUF file, or a folder with safetensors, an ONNX file or a GGUF file."""
 
 import hashlib
 import json
@@ -23,6 +23,10 @@ MODEL_FORMATS: Mapping[Role, tuple[Format, ...]] = MappingProxyType(
 )
 GENERATORS: frozenset[Role] = frozenset({"context", "answer"})
 TOKENIZER_FILE = "tokenizer.json"
+ONNX_FILE = "model.onnx"
+_MAKERS_ONNX_FILE = f"onnx/{ONNX_FILE}"  # where makers of models on the hub put it: the transformer alone
+# What sentence-transformers calls the poolings that we know, now and in older folders.
+_POOLINGS = {"cls": "cls", "mean": "mean", "lasttoken": "lasttoken", "cls_token": "cls", "mean_tokens": "mean"}
 # Loading a pickle can run any code in it.
 PICKLES = frozenset({".bin", ".pt", ".pth", ".pkl", ".ckpt"})
 _SAMPLE_BYTES = 1024 * 1024
@@ -67,7 +71,7 @@ def resolve_path(path: Path, role: Role) -> InstalledModel:
             " folder or a model of `local-rag models list`."
         )
     length = _context_length(folders[0], config)
-    return _installed(path, role, _safetensors(path, folders), context_length=length, **prefixes)
+    return _installed(path, role, _weights(path, folders), context_length=length, **prefixes)
 
 
 def _installed(path: Path, role: Role, weights: Sequence[Path], **use: Any) -> InstalledModel:
@@ -95,9 +99,39 @@ def require_gguf(path: Path, what: str) -> Path:
     return path
 
 
-def _safetensors(path: Path, folders: Sequence[Path]) -> list[Path]:
+def onnx_file(model: InstalledModel) -> Path | None:
+    """Return the ONNX file that runs an embedder or reader: the one in its folder, or its maker's if that is enough.
+
+    The maker's is not if more modules follow the transformer than a pooling that we know and a normalisation.
+    """
+    whole, makers = model.path / ONNX_FILE, model.path / _MAKERS_ONNX_FILE
+    if whole.is_file() or not makers.is_file():
+        return whole if whole.is_file() else None
+    embeds = model.role == "embed"
+    enough = model.pooling or pooling_of(model.path) if embeds else not (model.path / "modules.json").is_file()
+    return makers if enough else None
+
+
+def pooling_of(folder: Path) -> str | None:
+    """Return how an embedder pools the vectors of its tokens; None if in another way, or if other modules follow."""
+    modules = {str(one["type"]).rpartition(".")[2]: one["path"] for one in _read_json(folder / "modules.json") or ()}
+    if not modules.keys() <= {"Transformer", "Pooling", "Normalize"}:
+        return None
+    settings = _read_json(folder / modules["Pooling"] / "config.json") if "Pooling" in modules else {}
+    modes = {name.removeprefix("pooling_mode_") for name, on in settings.items() if on is True and "mode" in name}
+    modes |= {str(settings["pooling_mode"])} if "pooling_mode" in settings else set()
+    if settings.get("include_prompt") is False or len(modes) > 1:
+        return None
+    return _POOLINGS.get(modes.pop()) if modes else "mean"
+
+
+def _weights(path: Path, folders: Sequence[Path]) -> list[Path]:
     """Return the weight files in the folders; raise ModelError if a folder has only pickled weights."""
-    weights = []
+    weights = list[Path]()
+    if not [file for folder in folders for file in folder.glob("*.safetensors")]:
+        weights = [file for file in (path / ONNX_FILE, path / _MAKERS_ONNX_FILE) if file.is_file()][:1]
+    if weights:
+        return weights
     for folder in folders:
         found = sorted(folder.glob("*.safetensors"))
         if not found and any(file.suffix in PICKLES for file in folder.glob("*")):

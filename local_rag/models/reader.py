@@ -17,7 +17,7 @@ from local_rag.machine import physical_cores
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import require_sentence_transformers, truncating_tokenizer
 from local_rag.models.models_folder import TIMED_TEXT, load_measurement, store_measurement
-from local_rag.models.onnx.session import OnnxSession
+from local_rag.models.onnx_session import OnnxSession
 from local_rag.records import Passage
 
 _TEXT = TIMED_TEXT * 8

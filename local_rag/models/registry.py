@@ -79,6 +79,7 @@ class ModelEntry(ModelUse):
     sources: tuple[HubSource | WheelSource, ...]  # empty: shipped with the program
     licence: str
     base: str = ""
+    identity: str = ""  # the SHA-256 of the original weights, if the files are a copy of those
 
     @property
     def bytes(self) -> int:
@@ -89,6 +90,11 @@ class ModelEntry(ModelUse):
     def weights(self) -> ModelFile:
         """Return the file with the weights."""
         return next(file for file in self.files if file.name.endswith((".gguf", ".safetensors", ".onnx")))
+
+    @property
+    def needs_sentence_transformers(self) -> bool:
+        """Return whether only sentence-transformers can run the model."""
+        return self.weights.name.endswith(".safetensors")
 
     def folder(self, models_directory: Path) -> Path:
         """Return the folder of the model's files: pulled, installed from a bundle, or shipped with the program."""
@@ -228,7 +234,7 @@ def _resolve_entry(entry: ModelEntry, role: Role, models_directory: Path, regist
         name=entry.name,
         role=role,
         path=entry.path(models_directory),
-        identity=entry.weights.sha256,
+        identity=entry.identity or entry.weights.sha256,
         **{field.name: getattr(entry, field.name) for field in fields(ModelUse)},
     )
     if not entry.base:

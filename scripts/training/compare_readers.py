@@ -27,7 +27,7 @@ from local_rag.answering.selection import select_sources
 from local_rag.evaluation.ranking_metrics import confidence_interval, ndcg, paired_test
 from local_rag.llama.models_in_use import load_reader
 from local_rag.model_records import InstalledModel
-from local_rag.models.onnx.session import ONNX_FILE
+from local_rag.models.own_models import ONNX_FILE
 from local_rag.models.reader import Reader, reranked_text
 from local_rag.records import Passage
 from local_rag.retrieval.highlights import closest_sentence, readable

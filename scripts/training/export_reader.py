@@ -12,9 +12,7 @@ from typing import Any
 import click
 import torch
 
-from local_rag.models.onnx.copy import quantize_but_narrowing
-from local_rag.models.onnx.session import ONNX_FILE
-from local_rag.models.own_models import TOKENIZER_FILE
+from local_rag.models.own_models import ONNX_FILE, TOKENIZER_FILE
 from scripts.training.reader_model import SHIPPED, TorchReader, load_trained
 
 OUTPUTS = ("relevance", "answers", "tokens")
@@ -65,6 +63,26 @@ def quantize(full: Path, quantized: Path) -> None:
     blockwise.process()
     forget_traces(blockwise.model.model)
     onnx.save(blockwise.model.model, quantized)
+
+
+def quantize_but_narrowing(full: Path, path: Path) -> None:
+    """Quantize matrices to int8 with one scale per column, except those with more inputs than outputs."""
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    model = onnx.load(full)
+    del model.graph.value_info[:]  # the exporter's shapes contradict the quantizer's
+    shapes = {weight.name: tuple(weight.dims) for weight in model.graph.initializer}
+    narrowing = [
+        node.name
+        for node in model.graph.node
+        if node.op_type == "MatMul" and len(shape := shapes.get(node.input[1], ())) == 2 and shape[0] > shape[1]
+    ]
+    # Shapes and types behind an operator of onnxruntime's own are unknown to the quantizer.
+    types = {"DefaultTensorType": onnx.TensorProto.FLOAT}
+    quantize_dynamic(
+        model, path, per_channel=True, weight_type=QuantType.QInt8, nodes_to_exclude=narrowing, extra_options=types
+    )
 
 
 def forget_traces(message: Any) -> None:

@@ -8,8 +8,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import BertConfig, BertModel
 
-from local_rag.models.onnx.session import ONNX_FILE
-from local_rag.models.own_models import TOKENIZER_FILE
+from local_rag.models.own_models import ONNX_FILE, TOKENIZER_FILE
 
 SHIPPED = Path(__file__).resolve().parents[2] / "models" / "minilm-l6-reader"
 LENGTH = 256  # tokens of question and passage together

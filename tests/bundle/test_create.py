@@ -22,7 +22,6 @@ from local_rag.bundle.plan import a_sentence, copy_for_bundle, item_of
 from local_rag.files import package_key
 from local_rag.models.models_folder import default_models_directory
 from local_rag.models.registry import load_registry
-from local_rag.settings import Settings
 from local_rag.store.published import copy_library
 from tests.conftest import Run
 from tests.support.bundles import PART, make_bundle, make_wheel
@@ -105,24 +104,22 @@ def test_pickles_are_not_packed() -> None:
 
 
 def test_a_damaged_model_is_not_packed(tmp_path: Path) -> None:
-    entry = load_registry().models["all-minilm-l6-v2"]
+    entry = load_registry().models["smollm2-135m-instruct"]
     with pytest.raises(BundleError, match="models pull") as told:
         list(plan.model_items(entry, tmp_path))
     assert told.value.kind == "integrity"
 
 
-def test_the_parts_of_a_profile_with_their_onnx_copies() -> None:
+def test_the_parts_of_a_profile() -> None:
     assert plan.models_of("tiny")["smollm2-135m-instruct"] == ("context", "answer")
-    assert plan.copy_items(Settings(profile="starter"), "rerank") == []  # it comes in the wheel
-    copies = plan.copy_items(Settings(profile="tiny"), "embed")
-    if copies is not None:  # made when a model is pulled
-        assert {Path(item.path).suffix for item in copies} == {".onnx", ".json"}
+    shipped = [load_registry().models[name] for name in ("all-minilm-l6-v2", "minilm-l6-reader")]
+    assert not [*plan.model_items(shipped[0], Path()), *plan.model_items(shipped[1], Path())], "they come in the wheel"
     with pytest.raises(BundleError, match="Unknown profile 'huge'"):
         plan.models_of("huge")
 
 
 def test_packages_are_pinned_and_torch_stays_out() -> None:
-    lean = wheels.needed_packages(wheels.CONVERSION)
+    lean = wheels.needed_packages()
     assert not {"torch", "transformers", "sentence-transformers", "onnx", "pytest", "ray"} & lean.keys()
     assert {"onnxruntime", "faiss-cpu", "llama-cpp-python", "uvicorn", "tokenizers"} <= lean.keys()
     assert all(wheels.pins()[name] == version for name, version in lean.items())
@@ -130,12 +127,12 @@ def test_packages_are_pinned_and_torch_stays_out() -> None:
 
 def test_extras_are_packed_only_if_they_are_known_and_installed() -> None:
     assert {"cluster", "sentence-transformers"} <= set(wheels.known_extras())
-    assert {"torch", "transformers"} <= wheels.needed_packages([], ["sentence-transformers"]).keys()
-    assert wheels.missing_packages([], ["sentence-transformers"]) == []
+    assert {"torch", "transformers"} <= wheels.needed_packages(["sentence-transformers"]).keys()
+    assert wheels.missing_packages(["sentence-transformers"]) == []
     with pytest.raises(BundleError, match=r"Unknown extra clusters; choose from cluster, "):
-        wheels.missing_packages([], ["clusters"])
-    if not wheels.missing_packages([], ["cluster"]):
-        assert {"ray", "qdrant-client"} <= wheels.needed_packages([], ["cluster"]).keys()
+        wheels.missing_packages(["clusters"])
+    if not wheels.missing_packages(["cluster"]):
+        assert {"ray", "qdrant-client"} <= wheels.needed_packages(["cluster"]).keys()
 
 
 def test_the_lock_file_has_the_pinned_versions_with_hashes() -> None:
@@ -304,21 +301,16 @@ def test_the_list_of_components_holds_wheels_and_models(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, "1.0")
     packed = {"local-rag": item_of("wheels/x.whl", "wheel", path)}
     models = [load_registry().models[name] for name in plan.models_of("tiny")]
-    copy = item_of("models/.onnx/x/model.onnx", "model", b"onnx")
     commit = "0" * 40
-    document = approval.write_sbom(
-        "1.0", commit, packed, models, [copy], item_of("python/cpython.tar.gz", "python", b"py")
-    )
-    again = approval.write_sbom(
-        "1.0", commit, packed, models, [copy], item_of("python/cpython.tar.gz", "python", b"py")
-    )
+    interpreter = item_of("python/cpython.tar.gz", "python", b"py")
+    document = approval.write_sbom("1.0", commit, packed, models, interpreter)
+    again = approval.write_sbom("1.0", commit, packed, models, interpreter)
     assert document == again
     told = json.loads(document)
     assert (told["bomFormat"], told["specVersion"]) == ("CycloneDX", "1.6")
     by_name = {one["name"]: one for one in told["components"]}
     assert by_name["local-rag"]["purl"] == "pkg:generic/local-rag@1.0"
     assert by_name["cpython.tar.gz"]["type"] == "application"
-    assert by_name["models/.onnx/x/model.onnx"]["type"] == "file"
     assert told["metadata"]["component"]["properties"] == [{"name": "local-rag:commit", "value": commit}]
     tree = {one["ref"]: one.get("dependsOn", []) for one in told["dependencies"]}
     assert "pkg:generic/local-rag@1.0" in tree["local-rag"]
@@ -375,7 +367,7 @@ def test_the_command_shows_the_plan_and_writes_nothing(
     assert done.exit_code == 0, done.output
     assert "Total: about" in done.output
     told = json.loads(run("bundle", "create", "--profile", "tiny", "--dry-run", "--json").stdout)
-    assert told["kinds"]["model"]["bytes"] > 98_362_432
+    assert told["kinds"]["model"]["bytes"] == 98_362_432
     smaller = json.loads(run("bundle", "create", "--profile", "tiny", "--without-models", "--dry-run", "--json").stdout)
     assert smaller["bytes"] < told["bytes"]
     assert "model" not in smaller["kinds"]

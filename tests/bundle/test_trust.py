@@ -137,7 +137,7 @@ ESCAPE = "\x1b[8m"
         {"members": [{"path": "wheels/x"}]},
         {"members": [{"path": "lib/x.py", "kind": "wheel", "bytes": 1, "sha256": "0" * 64}]},
         {"members": [{"path": "wheels/x", "kind": "other", "bytes": 1, "sha256": "0" * 64}]},
-        {"left_out": [ESCAPE]},
+        {"llama_variants": [ESCAPE]},
         {"commit": "main"},
     ],
 )

@@ -15,13 +15,14 @@ from pathlib import Path
 import local_rag
 from local_rag.bundle.wheels import pins
 from local_rag.models.registry import load_registry, verify
-from local_rag.models.onnx.session import ONNX_FILE
+from local_rag.models.own_models import ONNX_FILE
 import local_rag.web
 
 assert Path(local_rag.__file__).is_relative_to(Path.cwd()), local_rag.__file__
-entry = load_registry().models["minilm-l6-reader"]
-assert verify(entry, models_directory=Path("none")) == ()
-assert (entry.path(Path("none")) / ONNX_FILE).is_file()
+for name in ("all-minilm-l6-v2", "minilm-l6-reader"):
+    entry = load_registry().models[name]
+    assert verify(entry, models_directory=Path("none")) == ()
+    assert (entry.path(Path("none")) / ONNX_FILE).is_file()
 assert list((Path(local_rag.web.__file__).parent / "templates").glob("*.html"))
 assert list((Path(local_rag.web.__file__).parent / "static").iterdir())
 assert pins()["click"]

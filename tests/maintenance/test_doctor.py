@@ -204,17 +204,20 @@ def test_missing_and_damaged_models_are_named_with_their_command(
     indexed: Path, results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     models = tmp_path / "models"
-    shutil.copytree(default_models_directory() / "all-minilm-l6-v2", models / "all-minilm-l6-v2")
-    weights = models / "all-minilm-l6-v2" / "model.safetensors"
-    data = bytearray(weights.read_bytes())
-    data[-1] ^= 1
-    weights.write_bytes(data)
+    shutil.copytree(default_models_directory() / "smollm2-135m-instruct", models / "smollm2-135m-instruct")
+    (weights,) = models.glob("*/*.gguf")
+    with weights.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        last = file.read(1)[0]
+        file.seek(-1, os.SEEK_END)
+        file.write(bytes([last ^ 1]))
     monkeypatch.setenv("LOCAL_RAG_MODELS", str(models))
+    monkeypatch.setenv("LOCAL_RAG_EMBED_MODEL", "bge-small-en-v1.5")
     found = results()
-    assert "is not pulled" in found["context and answer model"]["message"]
+    assert "is damaged: its SHA-256" in found["context and answer model"]["message"]
     assert found["context and answer model"]["remedy"].startswith("local-rag models pull smollm2-135m-instruct")
-    assert "is damaged: its SHA-256" in found["embed model"]["message"]
-    assert found["embed model"]["remedy"].startswith("local-rag models pull all-minilm-l6-v2")
+    assert "is not pulled" in found["embed model"]["message"]
+    assert found["embed model"]["remedy"].startswith("local-rag models pull bge-small-en-v1.5")
 
 
 @pytest.mark.usefixtures("quick_model")

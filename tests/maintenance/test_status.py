@@ -322,8 +322,8 @@ def test_status_names_settings_that_differ_and_contexts_to_come(folder: Path) ->
 
 def test_status_without_models_or_library(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("LOCAL_RAG_MODELS", str(tmp_path / "nothing"))
-    reasons = stale(plain())
-    assert reasons["the model all-minilm-l6-v2 is not usable"] == "local-rag models pull all-minilm-l6-v2"
+    reasons = stale(plain(embed_model="bge-small-en-v1.5"))
+    assert reasons["the model bge-small-en-v1.5 is not usable"] == "local-rag models pull bge-small-en-v1.5"
     with pytest.raises(LibraryError, match="There is no library"):
         plain("nowhere").status()
     assert not Path("nowhere").exists()

@@ -1,4 +1,4 @@
-"""The embedders: the real MiniLM, and a tiny randomly initialised BERT that the test saves, with BGE's conventions."""
+"""The embedders: the shipped MiniLM, and a tiny randomly initialised BERT with the conventions of BGE."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 from local_rag.errors import ModelError
 from local_rag.llama.models_in_use import load_embedder
 from local_rag.model_records import InstalledModel
-from local_rag.models.embedder import SentenceEmbedder, input_tokens, tokenizer_of
+from local_rag.models.embedder import Embedder, SentenceEmbedder, input_tokens, tokenizer_of
 from local_rag.models.registry import resolve
 from tests.support.checkpoints import save_bert
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def minilm(embed_model: InstalledModel) -> SentenceEmbedder:
-    return SentenceEmbedder(embed_model)
+def minilm(embed_model: InstalledModel) -> Embedder:
+    return load_embedder(embed_model)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def bge(tmp_path_factory: pytest.TempPathFactory) -> InstalledModel:
     )
 
 
-def test_meaning_is_nearer_than_words(minilm: SentenceEmbedder) -> None:
+def test_meaning_is_nearer_than_words(minilm: Embedder) -> None:
     passages = minilm.embed_passages(["The ship departs at dawn.", "Bread is baked with rye flour."])
     query = minilm.embed_query("When does the boat leave?")
     assert passages.dtype == np.float32
@@ -44,11 +44,12 @@ def test_meaning_is_nearer_than_words(minilm: SentenceEmbedder) -> None:
     assert passages[0] @ query > passages[1] @ query + 0.2
 
 
-def test_a_batch_gives_the_vectors_of_its_texts_alone(minilm: SentenceEmbedder) -> None:
+def test_a_batch_gives_the_vectors_of_its_texts_alone(bge: InstalledModel) -> None:
+    embedder = SentenceEmbedder(bge)
     texts = ["short", "a text that is a good deal longer than the other one " * 5, "tide"]
-    together = minilm.embed_passages(texts)
+    together = embedder.embed_passages(texts)
     for text, vector in zip(texts, together, strict=True):
-        assert minilm.embed_passages([text])[0] @ vector > 0.999
+        assert embedder.embed_passages([text])[0] @ vector > 0.999
 
 
 def test_the_first_token_is_pooled_and_the_instruction_stands_before_queries_only(bge: InstalledModel) -> None:
@@ -119,5 +120,5 @@ def test_an_onnx_file_without_pooling_is_pooled(
     model = replace(bge, path=tmp_path, pooling=pooling, query_prefix="")
     rows = table[tokenizer_of(model).encode("the tide").ids]
     wanted = rows.mean(axis=0) if place is None else rows[place]
-    found = load_embedder(model).embed_query("the tide")  # the file of its maker, so no copy is made
+    found = load_embedder(model).embed_query("the tide")
     assert np.allclose(found, wanted / np.linalg.norm(wanted), atol=1e-5)

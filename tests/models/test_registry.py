@@ -82,10 +82,10 @@ def test_every_profile_names_models_of_the_right_role(profile: str) -> None:
         assert role in REGISTRY.models[name].roles
 
 
-def test_the_reranker_that_comes_with_the_program_is_whole() -> None:
-    reranker = REGISTRY.models["minilm-l6-reader"]
-    assert reranker.sources == ()
-    assert verify(reranker, models_directory=Path("nowhere")) == ()
+def test_the_models_that_come_with_the_program_are_whole() -> None:
+    for shipped in ("all-minilm-l6-v2", "minilm-l6-reader"):
+        assert REGISTRY.models[shipped].sources == ()
+        assert verify(REGISTRY.models[shipped], models_directory=Path("nowhere")) == ()
 
 
 def test_profiles_without_the_hub() -> None:
@@ -283,25 +283,27 @@ def test_incomplete_and_damaged_own_folders(tmp_path: Path) -> None:
 
 
 def test_command_lists_what_is_pulled(tmp_path: Path) -> None:
-    install(tmp_path, "all-minilm-l6-v2")
+    install(tmp_path, "smollm2-135m-instruct")
     listed = json.loads(CliRunner().invoke(cli, ["models", "list", "--json", "--models", str(tmp_path)]).stdout)
-    assert {row["name"] for row in listed["models"] if row["pulled"]} == {"all-minilm-l6-v2", "minilm-l6-reader"}
+    pulled = {row["name"] for row in listed["models"] if row["pulled"]}
+    assert pulled == {"smollm2-135m-instruct", "all-minilm-l6-v2", "minilm-l6-reader"}
     assert listed["profiles"]["tiny"]["embed"] == "all-minilm-l6-v2"
     assert listed["directory"] == str(tmp_path)
     lines = CliRunner().invoke(cli, ["models", "list", "--models", str(tmp_path)]).stdout.splitlines()
     (line,) = [line for line in lines if line.startswith(" all-minilm-l6-v2")]
-    assert line.split() == ["all-minilm-l6-v2", "embed", "91.6", "MB", "Apache-2.0", "yes"]
+    assert line.split() == ["all-minilm-l6-v2", "embed", "34.4", "MB", "Apache-2.0", "yes"]
     assert lines[-1] == f"Models folder: {tmp_path}"
 
 
 def test_command_verify_names_the_damage_and_the_command_that_fixes_it(tmp_path: Path) -> None:
-    folder = install(tmp_path, "all-minilm-l6-v2")
-    (folder / "vocab.txt").unlink()
+    folder = install(tmp_path, "bge-reranker-v2-m3")
+    (folder / "sentencepiece.bpe.model").unlink()
+    (folder / "model.safetensors").write_bytes(b"")  # not two gigabytes to hash
     result = CliRunner().invoke(cli, ["models", "verify", "--models", str(tmp_path)])
     assert result.exit_code == 1
-    assert f"`local-rag models pull all-minilm-l6-v2 --models {tmp_path}`" in result.stderr
-    assert f"all-minilm-l6-v2: {folder / 'vocab.txt'} is missing\n" in result.stdout
-    assert f"all-minilm-l6-v2: {folder / 'config.json'} is damaged" in result.stdout
+    assert f"`local-rag models pull bge-reranker-v2-m3 --models {tmp_path}`" in result.stderr
+    assert f"bge-reranker-v2-m3: {folder / 'sentencepiece.bpe.model'} is missing\n" in result.stdout
+    assert f"bge-reranker-v2-m3: {folder / 'config.json'} is damaged" in result.stdout
 
 
 def test_a_registry_of_ones_own_is_read_resolved_and_verified(tmp_path: Path) -> None:
@@ -346,12 +348,12 @@ def test_commands_accept_intact_models(tmp_path: Path) -> None:
     nothing = CliRunner().invoke(cli, ["models", "verify", "--models", str(tmp_path)])
     assert nothing.exit_code == 1
     assert nothing.stderr == f"Error: There are no models in {tmp_path}; run `local-rag models pull`.\n"
-    for name in ("all-minilm-l6-v2", "smollm2-135m-instruct"):
-        (tmp_path / name).symlink_to(default_models_directory() / name)
-    for names in ([], ["tiny"], ["all-minilm-l6-v2", "smollm2-135m-instruct"]):
+    (tmp_path / "smollm2-135m-instruct").symlink_to(default_models_directory() / "smollm2-135m-instruct")
+    both = ["all-minilm-l6-v2: intact", "smollm2-135m-instruct: intact"]
+    for names, intact in (([], both[1:]), (["tiny"], both), (["all-minilm-l6-v2", "smollm2-135m-instruct"], both)):
         result = CliRunner().invoke(cli, ["models", "verify", *names, "--models", str(tmp_path)])
         assert result.exit_code == 0, result.output
-        assert sorted(result.stdout.splitlines()) == ["all-minilm-l6-v2: intact", "smollm2-135m-instruct: intact"]
+        assert sorted(result.stdout.splitlines()) == intact
     path = CliRunner().invoke(cli, ["models", "path", "smollm2-135m-instruct", "--models", str(tmp_path)])
     assert path.stdout == f"{tmp_path}/smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf\n"
 

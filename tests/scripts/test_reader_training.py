@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from local_rag.models.onnx.session import ONNX_FILE, OnnxSession
+from local_rag.models.onnx_session import OnnxSession
+from local_rag.models.own_models import ONNX_FILE
 from scripts.training.changes import Values
 from scripts.training.compare_readers import gain, order_of, sentence_first, without
 from scripts.training.mine_reader_examples import examples, sentences, spans_of

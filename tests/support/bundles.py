@@ -106,7 +106,6 @@ def make_bundle(
         },
         "commit": "",
         "llama_variants": [],
-        "left_out": ["torch"],
         "needs_models": [item.as_member() for item in models] if without_models else [],
         "library": {"name": "papers"} if library else None,
         "unpacked_bytes": 4096,

@@ -1,6 +1,7 @@
 """Tiny randomly initialised checkpoints of the architectures of bge-*-en-v1.5 and bge-reranker."""
 
 import string
+import warnings
 from pathlib import Path
 from typing import Any, Literal
 
@@ -151,3 +152,50 @@ def save_ettin(folder: Path) -> Path:
     ]
     CrossEncoder(modules=modules, device="cpu").save_pretrained(str(folder / "ettin"))
     return folder / "ettin"
+
+
+def add_makers_onnx(folder: Path) -> Path:
+    """Add the ONNX file that makers publish beside the weights: of the transformer, without pooling."""
+    import torch
+    from transformers import AutoConfig, AutoModel, AutoModelForSequenceClassification
+
+    config = AutoConfig.from_pretrained(folder)
+    scores = config.architectures[0].endswith("ForSequenceClassification")
+    model = (AutoModelForSequenceClassification if scores else AutoModel).from_pretrained(
+        folder, attn_implementation="eager", return_dict=False
+    )
+    names = ["input_ids", "attention_mask", *(["token_type_ids"] if config.model_type == "bert" else [])]
+
+    class Named(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.model = model
+
+        def forward(self, *inputs: torch.Tensor) -> Any:
+            return self.model(**dict(zip(names, inputs, strict=True)))[0]
+
+    (folder / "onnx").mkdir()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the exporter that needs no further package is an older one
+        torch.onnx.export(
+            Named().eval(),
+            tuple(torch.ones((2, 12), dtype=torch.long) for _ in names),
+            folder / "onnx" / "model.onnx",
+            input_names=names,
+            output_names=["logits" if scores else "last_hidden_state"],
+            dynamic_axes={name: {0: "batch", 1: "tokens"} for name in names},
+            dynamo=False,
+        )
+    return folder
+
+
+def with_pooling(folder: Path, pooling: str) -> Path:
+    """Save the transformer in a folder as an embedder of sentence-transformers, beside it; return its folder."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    transformer = modules.Transformer(str(folder))
+    several = [transformer, modules.Pooling(transformer.get_embedding_dimension(), pooling_mode=pooling)]
+    own = folder.with_name(f"{folder.name}-{pooling}")
+    SentenceTransformer(modules=several, device="cpu").save_pretrained(str(own))
+    return own

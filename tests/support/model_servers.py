@@ -92,7 +92,7 @@ def write_wheel(directory: Path, package: str, version: str, members: Mapping[st
     stem = f"{package.replace('-', '_')}-{version}"
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{stem}-py3-none-any.whl"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(path, "w") as archive:
         for name, content in members.items():
             archive.writestr(name, content)
         archive.writestr(f"{stem}.dist-info/METADATA", f"Metadata-Version: 2.1\nName: {package}\nVersion: {version}\n")

@@ -461,7 +461,6 @@ def test_a_folder_with_a_pickle_is_refused_and_the_pickle_not_run(
         (folder / file.relative_to(source)).parent.mkdir(parents=True, exist_ok=True)
         (folder / file.relative_to(source)).write_bytes(file.read_bytes())
     if role == "rerank":
-        (folder / "modules.json").unlink()
         (folder / "config.json").write_text('{"architectures": ["BertForSequenceClassification"]}')
     (folder / name).write_bytes(pickle.dumps(Exploding()))
     with pytest.raises(ModelError, match="only as a pickle"):

@@ -23,7 +23,6 @@ from local_rag.llama.generator import Counts, Generator
 from local_rag.model_records import InstalledModel, Role
 from local_rag.models.embedder import Embedder
 from local_rag.models.models_folder import default_models_directory, sha256_of
-from local_rag.models.onnx.session import find_copy
 from local_rag.models.own_models import TOKENIZER_FILE
 from local_rag.models.registry import load_registry, resolve
 from local_rag.offline import Cluster, close
@@ -52,7 +51,7 @@ class Fitting:
 
 
 def facts_of(names: Mapping[Role, str]) -> dict[str, str]:
-    """Return what must be the same on all machines: the code that runs, and the files of each model and of its copy."""
+    """Return what must be the same on all machines: the code that runs, and the files of each model."""
     found = {"Python": platform.python_version(), "local-rag": _code(), "reading": str(READING_VERSION)}
     for name in pinned_versions():
         with suppress(PackageNotFoundError):
@@ -61,9 +60,6 @@ def facts_of(names: Mapping[Role, str]) -> dict[str, str]:
         try:
             model = resolve(name, role)
             found[f"{role} model"] = f"{name} {_files_sha256(model)[:16]}"
-            if role == "embed":  # each machine may have made its own copy
-                copy = find_copy(model)
-                found["embed model runs"] = f"{copy.name} {_sha256(copy)[:16]}" if copy else "the original files"
         except (ModelError, OSError) as error:
             found[f"{role} model"] = f"missing: {error}"
     return found

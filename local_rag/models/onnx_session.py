@@ -1,7 +1,5 @@
-"""Find and run the ONNX copy of a pulled model, without torch."""
+"""Run ONNX models without torch."""
 
-import contextlib
-import json
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,54 +9,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.errors import ModelError
-from local_rag.files import file_sha256
-from local_rag.keys import key_of
 from local_rag.machine import physical_cores
-from local_rag.model_records import InstalledModel
-from local_rag.models.models_folder import default_models_directory, packed_models
-from local_rag.models.own_models import has_gguf
-
-ONNX_FILE = "model.onnx"  # in the folder of a model that needs no copy
-OPTIMIZED = ".optimized.onnx"  # the suffix of a file whose graph is already optimized
-COPY_FILE = "copy.json"
-_FOLDER = ".onnx"
-_COPY_VERSION = 2  # of the code that makes copies
-
-
-def needs_copy(model: InstalledModel) -> bool:
-    """Return whether an embedder or reranker runs from an ONNX copy of it."""
-    return not (model.path / ONNX_FILE).is_file() and not has_gguf(model.path)
-
-
-def copy_folder(model: InstalledModel) -> Path:
-    """Return the folder of a model's ONNX copy, whether it exists or not; one from a bundle is used first."""
-    key = key_of(_COPY_VERSION, model.identity, model.role, model.pooling, model.int8, model.context_length)
-    packed = packed_models() / _FOLDER / key[:16]
-    return packed if packed.is_dir() else default_models_directory() / _FOLDER / key[:16]
-
-
-def find_copy(model: InstalledModel) -> Path | None:
-    """Return the ONNX file to use for a model, or None if there is no copy that is as good as the model."""
-    folder = copy_folder(model)
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        found = json.loads((folder / COPY_FILE).read_bytes())
-        path = folder / Path(found["file"]).name  # never a file elsewhere
-        if found["file"] and path.stat().st_size == found["bytes"]:
-            return path
-    return None
-
-
-def damaged_onnx_copies(models_directory: Path) -> list[Path]:
-    """Hash the copies and return the folders of those that no longer match their checksums."""
-    damaged = []
-    for receipt in sorted((models_directory / _FOLDER).glob(f"*/{COPY_FILE}")):
-        try:
-            found = json.loads(receipt.read_bytes())
-            intact = not found["file"] or file_sha256(receipt.parent / found["file"]) == found["sha256"]
-        except (OSError, ValueError, KeyError, TypeError):
-            intact = False
-        damaged += [] if intact else [receipt.parent]
-    return damaged
 
 
 class OnnxSession:
@@ -75,8 +26,6 @@ class OnnxSession:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3  # only errors, which are also raised
-        if path.name.endswith(OPTIMIZED):
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # noqa: BLE001  the classes that onnxruntime raises have no common name

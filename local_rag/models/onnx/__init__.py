@@ -1,1 +1,0 @@
-"""Models that ONNX Runtime runs, and how they are converted for it."""
