@@ -57,7 +57,7 @@ from local_rag.maintenance.removal import (
 )
 from local_rag.maintenance.restore import repair_index, repair_store
 from local_rag.model_records import InstalledModel
-from local_rag.models.choice import context_model_to_pull, find, find_for_index
+from local_rag.models.choice import context_model_to_pull, find, find_for_index, with_profile
 from local_rag.models.embedder import Embedder
 from local_rag.models.engine_address import open_engine_relay
 from local_rag.models.reader import Reader
@@ -121,7 +121,7 @@ class Library(View):
         self._flags: dict[str, Any] = {**settings}
         self._parts = parts
         self.people = People(place)  # who may use the library where it is served
-        resolved = resolve_settings(place, remembered(place, generations), **settings)
+        resolved = with_profile(resolve_settings(place, remembered(place, generations), **settings))
         if sealed:
             open_engine_relay(resolved)
             close(network_of(resolved))
@@ -160,7 +160,7 @@ class Library(View):
         return View(self._shared, limits, person) if limits or person != HOST else self
 
     def _resolved(self, flags: Mapping[str, Any]) -> Settings:
-        return resolve_settings(self.folder, remembered(self.folder, self._shared.generations), **flags)
+        return with_profile(resolve_settings(self.folder, remembered(self.folder, self._shared.generations), **flags))
 
     def _forget_remembered_flags(self) -> None:
         """Let what was given for an index count as remembered from now on, so another process can change it."""

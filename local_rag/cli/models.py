@@ -68,7 +68,7 @@ def list_models(directory: Path | None, as_json: bool, found: bool) -> None:
             for entry in registry.models.values()
         ]
         profiles = {name: dict(roles) for name, roles in registry.profiles.items()}
-        found_json = {"directory": directory, "models": rows, "profiles": profiles}
+        found_json = {"directory": directory, "models": rows, "profiles": profiles, "settings": registry.settings}
         click.echo(printable_json({**found_json, "not_tried": sorted(registry.not_tried)}, indent=2))
     else:
         _print_tables(registry, directory)
@@ -287,11 +287,15 @@ def _print_tables(registry: Registry, directory: Path) -> None:
     for entry in registry.models.values():
         pulled = "yes" if _is_pulled(entry, registry, directory) else "no"
         models.add_row(entry.name, ", ".join(entry.roles), decimal(entry.bytes), entry.licence, pulled)
-    profiles = Table("profile", "role", "model", box=None, header_style="bold")
+    profiles = Table("profile", "role", "model", "memory", "disk", "an answer", box=None, header_style="bold")
+    offers = offers_of(registry, cores=physical_cores(), hub=True, here=())
+    costs = {offer.profile: (decimal(offer.memory), decimal(offer.disk), f"{offer.seconds:.0f} s") for offer in offers}
     for profile, roles in registry.profiles.items():
         for number, (role, name) in enumerate(roles.items()):
             mark = " (not tried here)" if profile in registry.not_tried else ""
-            profiles.add_row("" if number else f"{profile}{mark}", role, name)
+            profiles.add_row("" if number else f"{profile}{mark}", role, name, *(() if number else costs[profile]))
+        for setting, value in registry.settings.get(profile, {}).items():
+            profiles.add_row("", setting, str(value))
     # Piped output is not wrapped to the 80 columns that rich assumes.
     console = Console() if sys.stdout.isatty() else Console(width=160)
     console.print(models)

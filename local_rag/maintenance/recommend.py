@@ -18,10 +18,11 @@ RERANKERS = (
 )
 # Measured with qwen2.5-coder-1.5b-instruct on two cores: tokens per second read and written, and the file's bytes.
 _READ, _WRITTEN, _BYTES, _CORES = 118.0, 16.6, 1_117_320_768, 2
+_PAIR_BYTES = 3.9 * 1_112_459_588  # pairs per second by a reranker of the size of bge-reranker-base: docs/speed.md
 _QUESTION_TOKENS, _ANSWER_TOKENS = 640, 60
 _MOST_SECONDS = 30.0
 _SHARE = 0.8  # of the memory, which other programs need too
-_ONLY_FOR_TESTS = "tiny"
+_ONLY_BY_NAME = ("tiny", "card")  # for tests, and slower than `small` for what was not measured to be better
 _SAMPLE, _CHARACTERS, _FEWEST_WORDS = 60, 2000, 40
 _ENGLISH = re.compile("the|of|and|to|in|is|that|for|it|on|with|as|are|this|be|by|or|not")
 _LEAST_ENGLISH = 0.1  # the share of these words in a text: about a quarter in English, hardly any elsewhere
@@ -55,7 +56,7 @@ def offers_of(registry: Registry, *, cores: int, hub: bool, here: Collection[str
                 sizes["answer"],
                 memory_needed(sizes),
                 sum(entry.bytes for entry in unique.values()),
-                _seconds(entries["answer"][0], cores),
+                _seconds(entries["answer"][0], cores) + _reranking(profile, registry, cores),
                 profile in registry.multilingual,
                 profile not in registry.not_tried,
                 tuple(name for name, entry in unique.items() if not (hub or name in here or _is_on_index(entry))),
@@ -78,7 +79,7 @@ def choose(offers: Sequence[Offer], *, memory: int, multilingual: bool, only: st
         offer
         for offer in offers
         if not offer.missing
-        and offer.profile != _ONLY_FOR_TESTS
+        and offer.profile not in _ONLY_BY_NAME
         and offer.memory <= _SHARE * memory
         and offer.seconds <= _MOST_SECONDS
     ]
@@ -126,6 +127,13 @@ def _seconds(answer: ModelEntry, cores: int) -> float:
     """Estimate the seconds of an answer: reading and writing take as long as the weights are large."""
     one = _QUESTION_TOKENS / _READ + _ANSWER_TOKENS / _WRITTEN
     return one * answer.bytes / _BYTES * _CORES / cores
+
+
+def _reranking(profile: str, registry: Registry, cores: int) -> float:
+    """Estimate the seconds of reranking where a profile says how many passages; else they are few, or limited."""
+    candidates = registry.settings.get(profile, {}).get("rerank_candidates", 0)
+    model = registry.models.get(registry.profiles[profile].get("rerank", ""))
+    return candidates * model.bytes / _PAIR_BYTES * _CORES / cores if candidates and model else 0.0
 
 
 def _is_on_index(entry: ModelEntry) -> bool:

@@ -33,6 +33,12 @@ def chosen(settings: Settings) -> dict[Role, str]:
     return {role: name for role, name in names.items() if name}
 
 
+def with_profile(settings: Settings) -> Settings:
+    """Return settings with those of their profile, where nothing else has set them."""
+    own = load_registry().settings.get(settings.profile, {})
+    return settings.model_copy(update={name: own[name] for name in own.keys() - settings.model_fields_set})
+
+
 def find(settings: Settings, role: Role) -> InstalledModel:
     """Return the installed model for a role; raise ModelError with the command that pulls it if it is missing."""
     if role != "answer":

@@ -5,7 +5,7 @@ import hashlib
 import shlex
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -120,11 +120,13 @@ class ModelEntry(ModelUse):
 class Registry:
     """All known models by name, and the profiles: profile -> role -> model name.
 
-    Nobody has run `eval` here with the profiles that are `not_tried`.
+    A profile has the `settings` under its name unless something else sets them. Nobody has run `eval` here with the
+    profiles that are `not_tried`.
     """
 
     models: Mapping[str, ModelEntry]
     profiles: Mapping[str, Mapping[Role, str]]
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     not_tried: frozenset[str] = frozenset()
     multilingual: frozenset[str] = frozenset()
 
@@ -150,7 +152,7 @@ def _read_registry(path: Path, _seen: tuple[int, int, int]) -> Registry:
     data = tomllib.loads(path.read_text(encoding="utf-8"))
     models = {name: _read_entry(name, dict(fields)) for name, fields in data["models"].items()}
     remarks = {name: frozenset(profiles) for name, profiles in data.get("remarks", {}).items()}
-    return Registry(models=models, profiles=data["profiles"], **remarks)
+    return Registry(models, data["profiles"], data.get("profile_settings", {}), **remarks)
 
 
 def resolve(
@@ -235,7 +237,7 @@ def _resolve_entry(entry: ModelEntry, role: Role, models_directory: Path, regist
         role=role,
         path=entry.path(models_directory),
         identity=entry.identity or entry.weights.sha256,
-        **{field.name: getattr(entry, field.name) for field in fields(ModelUse)},
+        **{one.name: getattr(entry, one.name) for one in fields(ModelUse)},
     )
     if not entry.base:
         return model

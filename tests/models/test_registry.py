@@ -293,6 +293,9 @@ def test_command_lists_what_is_pulled(tmp_path: Path) -> None:
     (line,) = [line for line in lines if line.startswith(" all-minilm-l6-v2")]
     assert line.split() == ["all-minilm-l6-v2", "embed", "34.4", "MB", "Apache-2.0", "yes"]
     assert lines[-1] == f"Models folder: {tmp_path}"
+    (card,) = [number for number, line in enumerate(lines) if line.startswith(" card (not tried here)")]
+    assert re.search(r"llama-3.2-1b-instruct +5.1 GB +4.4 GB +\d+ s", lines[card]), "what it costs"
+    assert lines[card + 4].split() == ["rerank_candidates", "150"]
 
 
 def test_command_verify_names_the_damage_and_the_command_that_fixes_it(tmp_path: Path) -> None:

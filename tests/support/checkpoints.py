@@ -8,7 +8,7 @@ from typing import Any, Literal
 WORDS = [*string.ascii_lowercase, *(f"##{letter}" for letter in string.ascii_lowercase), ".", ":", ",", "the", "tide"]
 
 
-def save_bert(folder: Path) -> Path:
+def save_bert(folder: Path, positions: int = 64) -> Path:
     """Save a BERT encoder with a WordPiece tokenizer."""
     import torch
     from transformers import BertConfig, BertModel, BertTokenizerFast
@@ -22,7 +22,7 @@ def save_bert(folder: Path) -> Path:
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=64,
-        max_position_embeddings=64,
+        max_position_embeddings=positions,
         initializer_range=0.5,  # large enough that texts differ
     )
     BertModel(config).save_pretrained(folder)
@@ -73,7 +73,7 @@ def _save_letters(folder: Path) -> int:
     return len(vocabulary)
 
 
-def save_xlm_roberta(folder: Path) -> Path:
+def save_xlm_roberta(folder: Path, positions: int = 128) -> Path:
     """Save an XLM-RoBERTa sequence classifier with one label and a Unigram tokenizer, as the BGE rerankers have."""
     import torch
     from transformers import XLMRobertaConfig, XLMRobertaForSequenceClassification
@@ -86,7 +86,7 @@ def save_xlm_roberta(folder: Path) -> Path:
         num_hidden_layers=2,
         num_attention_heads=2,
         intermediate_size=64,
-        max_position_embeddings=130,
+        max_position_embeddings=positions + 2,  # the first two are not used
         initializer_range=0.3,
         type_vocab_size=1,
         num_labels=1,
