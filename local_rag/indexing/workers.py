@@ -27,7 +27,7 @@ from local_rag.indexing.situating_prompts import ContextJob, context_room, write
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.llama.engine import EngineSettings
 from local_rag.llama.generator import Counts, Generator, never
-from local_rag.llama.model import LlamaModel
+from local_rag.llama.model import LlamaModel, cannot_share
 from local_rag.llama.models_in_use import load_embedder, open_engine
 from local_rag.llama.optimize import fastest_file, file_for_many, stored_settings, tune
 from local_rag.machine import Neighbours, physical_cores
@@ -164,6 +164,8 @@ def open_writer(model: InstalledModel, expected: int, note: OnNote, open_engine:
     many = expected >= WORTH_TUNING
 
     def fit(loaded: LlamaModel) -> EngineSettings:
+        if loaded.keeps_state:
+            raise cannot_share(loaded.path)
         settings = stored_settings(loaded.path, gpu_layers=loaded.gpu_layers)
         if settings is None and many:
             settings = tune(loaded, note)

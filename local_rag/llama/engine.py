@@ -4,6 +4,9 @@ A prefix (instructions and document) has a KV cache sequence of its own. A reque
 beginning, which moves no data in a unified KV cache. It then evaluates its own suffix and decodes. When a request ends,
 the next one takes its slot at once, so the batch stays full across chunks and documents. Prefixes and suffixes of
 waiting requests are evaluated in the same batches, because a token costs less in a larger batch.
+
+A recurrent or hybrid model keeps one state of all that it has read, which can be copied and read on from, but not cut.
+Its requests therefore share whole prefixes only, which is enough to answer.
 """
 
 import ctypes
@@ -23,6 +26,7 @@ from local_rag.llama.native import held_interrupt, native
 from local_rag.machine import Neighbours, physical_cores
 
 _READ_AHEAD = 64  # tokens, which take a fraction of a second
+_MOST_STATES = 4  # concurrent sequences of a model that keeps a state for each: each takes megabytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,9 @@ class SharedPrefixEngine(Stoppable):
         llama = native()
         settings = settings or EngineSettings()
         parameters = llama.llama_context_default_params()
-        sequences, ids = settings.sequences, 2 * settings.sequences + 1
+        self._keeps_state = model.keeps_state
+        sequences = min(settings.sequences, _MOST_STATES) if self._keeps_state else settings.sequences
+        ids = 2 * sequences + 1
         # A request may start at an earlier position, so layers with a sliding window must keep tokens that have left
         # the window. llama.cpp overwrites those tokens unless a second sequence holds them too.
         self._copy_offset = ids if llama.llama_model_n_swa(model.handle) else 0
@@ -251,6 +257,8 @@ class SharedPrefixEngine(Stoppable):
         """Start a request if the cache has room for it, dropping unused prefixes; return whether it started."""
         if len(self._running) >= self.sequences:
             return False
+        if self._keeps_state and request.start < len(request.prefix):
+            raise cannot_share(self.model.path)
         cells = self._cells(request)
         if len(request.prefix) + cells > self.context_tokens:
             raise ModelError(
@@ -270,7 +278,12 @@ class SharedPrefixEngine(Stoppable):
 
     def _cache_prefix(self, prefix: Sequence[int], cells: int) -> CachedPrefix | None:
         """Make room for a prefix, reusing the cached prefix with the longest common beginning; None if it is full."""
-        complete = [cached for cached in self._cached if cached.evaluated == len(cached.tokens)]
+        complete = [
+            cached
+            for cached in self._cached
+            if cached.evaluated == len(cached.tokens)
+            and (not self._keeps_state or common_prefix(cached.tokens, prefix) == len(cached.tokens))
+        ]
         donor = max(complete, key=lambda cached: common_prefix(cached.tokens, prefix), default=None)
         shared = common_prefix(donor.tokens, prefix) if donor else 0
         # Every used cell costs attention time in every batch, masked or not, so keep no unused prefix.
@@ -321,9 +334,10 @@ class SharedPrefixEngine(Stoppable):
         """Copy the first `end` tokens of a prefix to a sequence."""
         memory, llama = self._memory, native()
         llama.llama_memory_seq_cp(memory, cached.sequence, sequence, 0, end)
-        # A memory that cannot be cut copies more, or has dropped the beginning.
+        # A memory that cannot be cut copies more, or has dropped the beginning; a state is that of the last token.
         held = llama.llama_memory_seq_pos_min(memory, sequence), llama.llama_memory_seq_pos_max(memory, sequence)
-        if held != (0 if end else -1, end - 1):
+        first = end - 1 if self._keeps_state or not end else 0
+        if held != (first, end - 1):
             raise cannot_share(self.model.path)
 
     def _release(self, running: RunningRequest) -> None:

@@ -13,10 +13,10 @@ _SENTINELS = ("\n", "=", "x")  # what a text is tokenized after, where it would 
 
 
 def cannot_share(path: Path) -> ModelError:
-    """Return the error for a model whose prompts cannot share an evaluated prefix."""
+    """Return the error for a model that keeps one state of what it has read, where prompts share a beginning of it."""
     return ModelError(
-        f"{path} keeps a recurrent state that prompts cannot share; choose a model with full attention (Llama, "
-        "Qwen2.5, SmolLM2)."
+        f"{path} keeps a recurrent state that prompts cannot share, so it can answer but not write contexts; name a "
+        "model with full attention (Llama, Qwen2.5, SmolLM2) with `--context-model`."
     )
 
 
@@ -60,7 +60,8 @@ class LlamaModel:
         # Read the file's own fields: llama.cpp copies them into the model only along with the weights.
         self.context_length = int(self._field(f"{self._field('general.architecture')}.context_length") or 0)
         self._frames: dict[str, tuple[str, str]] = {}
-        self._require_attention()
+        # A state of all that was read can be copied, but not cut: a recurrent model, or a hybrid one.
+        self.keeps_state = bool(llama.llama_model_is_recurrent(self.handle) or llama.llama_model_is_hybrid(self.handle))
         # A SentencePiece vocabulary may put a space before every text, also where a prompt only goes on.
         self._adds_space = self.detokenize(self._raw_tokens("x", special=False)) == " x"
         self.thought = self._empty_thought()
@@ -76,12 +77,6 @@ class LlamaModel:
         if self.handle:
             native().llama_model_free(self.handle)
             self.handle = None
-
-    def _require_attention(self) -> None:
-        """Raise ModelError for a recurrent or hybrid model: prompts cannot share its state."""
-        if native().llama_model_is_recurrent(self.handle) or native().llama_model_is_hybrid(self.handle):
-            self.close()
-            raise cannot_share(self.path)
 
     def tokenize(self, text: str, *, special: bool = False) -> list[int]:
         """Return the tokens of a text.

@@ -13,9 +13,9 @@ from local_rag.errors import StoppedError
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request, common_prefix
 from local_rag.llama.model import LlamaModel
-from tests.support.tiny_models import Kind, save_model
+from tests.support.tiny_models import Attending, KeepingState, Kind, save_model
 
-KINDS: list[Kind] = [kind for kind in get_args(Kind) if kind not in {"mamba", "lfm2"}]
+KINDS: tuple[Kind, ...] = (*get_args(Attending), *get_args(KeepingState))
 PROMPT = "The boat leaves the harbour at seven and carries twelve people; it returns at nine."
 SPARE = 32
 

@@ -1,49 +1,40 @@
-"""Prompts share what was read only where a model remembers it so that it can be cut; all others are refused."""
+"""Prompts share a beginning of what was read only where a model can cut what it remembers; others share all of it."""
 
 import random
 import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import get_args
 
+import numpy as np
 import pytest
 
+from local_rag import Library
 from local_rag.errors import ModelError
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.generator import Request, common_prefix
 from local_rag.llama.model import LlamaModel
-from local_rag.llama.models_in_use import open_engine, open_vocabulary
 from local_rag.store.database import Store
 from tests.conftest import Run
-from tests.support.tiny_models import WINDOW, Kind, save_model
+from tests.fakes import EMBEDS_QUICKLY
+from tests.support.tiny_models import WINDOW, KeepingState, Kind, save_model
 
-REFUSAL = r"keeps a recurrent state that prompts cannot share; choose a model with full attention \(Llama, .*\)\.$"
-
-
-class AnyModel(LlamaModel):
-    """A model whose memory nobody has asked about."""
-
-    def _require_attention(self) -> None:
-        pass
+REFUSAL = (
+    r"recurrent state that prompts cannot share, so it can answer but not write contexts; name .*--context-model`\.$"
+)
 
 
-@pytest.fixture(params=["mamba", "lfm2"])
+@pytest.fixture(params=get_args(KeepingState))
 def forgetful(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return save_model(tmp_path / f"{request.param}.gguf", request.param)
 
 
-def test_a_recurrent_or_hybrid_model_is_refused_before_anything_is_written(forgetful: Path) -> None:
-    with pytest.raises(ModelError, match=REFUSAL), open_vocabulary(forgetful):
-        pass
-    with pytest.raises(ModelError, match=REFUSAL), open_engine(forgetful, context_tokens=lambda *_: 512):
-        pass
-
-
-def test_index_says_so_in_one_sentence(
+def test_index_refuses_it_for_contexts_in_one_sentence(
     forgetful: Path, documents: Path, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOCAL_RAG_CONTEXT_MINUTES", "9")
-    done = run("index", "documents", "--profile", "tiny", "--context-model", str(forgetful))
+    done = run("index", "documents", "--profile", "tiny", "--context-model", str(forgetful), "--contexts")
     assert done.exit_code == 1
     assert re.fullmatch(f"Error: .*{REFUSAL}", done.stderr.splitlines()[-1])
     with closing(Store(Path(".local-rag").resolve())) as store:
@@ -51,14 +42,37 @@ def test_index_says_so_in_one_sentence(
         assert store.connection.execute(written).fetchone() == (0,)
 
 
-def test_an_engine_notices_a_memory_that_cannot_be_cut(forgetful: Path) -> None:
-    with AnyModel(forgetful) as model:
+def test_it_answers(forgetful: Path, documents: Path) -> None:
+    with Library(
+        "lib", profile="tiny", context="headings", answer_model=str(forgetful), parts=EMBEDS_QUICKLY
+    ) as library:
+        library.index([documents])
+        first = library.ask("When does the boat leave the harbour?")
+        assert first.outcome in {"answered", "quoted", "refused"}
+        assert library.ask("When does the boat leave the harbour?").text == first.text
+
+
+def test_a_part_of_what_was_read_is_refused(forgetful: Path) -> None:
+    with LlamaModel(forgetful) as model:
         engine = SharedPrefixEngine(model, context_tokens=512, settings=EngineSettings(sequences=2, batch_tokens=64))
         with pytest.raises(ModelError, match=REFUSAL):
             list(engine.complete([Request("", list(range(3, 99)), [5], 3, cut=40)]))
-        # The prefix stayed, and the next one would go on from a part of it.
-        with pytest.raises(ModelError, match=REFUSAL):
-            list(engine.complete([Request("", [*range(3, 70), *range(9, 30)], [5], 3)]))
+        assert len(list(engine.complete([Request("", list(range(3, 99)), [5], 3)]))) == 1, "and it goes on"
+        engine.close()
+
+
+def test_a_state_is_read_on_from_and_never_from_its_middle(forgetful: Path) -> None:
+    """Prefixes that go on from one before, that leave it in the middle, and that repeat it."""
+    text = [1, *(3 + number % 250 for number in range(0, 900, 7))]
+    prefixes = [text[:60], text[:100], [*text[:40], *range(50, 90)], text[:60], text]
+    with LlamaModel(forgetful) as model:
+        engine = SharedPrefixEngine(model, context_tokens=1024, settings=EngineSettings(sequences=4, batch_tokens=64))
+        for prefix in prefixes:
+            alone = SharedPrefixEngine(model, context_tokens=512, settings=EngineSettings(sequences=1, batch_tokens=64))
+            wanted = alone.log_probabilities(prefix, [7, 8, 9])
+            assert np.abs(engine.log_probabilities(prefix, [7, 8, 9]) - wanted).max() < 0.05
+            alone.close()
+        assert engine.counts.reused >= 60, "the second prefix goes on from the first"
         engine.close()
 
 

@@ -8,15 +8,19 @@ from typing import Literal
 import numpy as np
 from gguf import GGUFValueType, GGUFWriter, TokenType
 
-Kind = Literal["llama", "qwen2", "qwen3", "qwen3moe", "granite", "gemma2", "gemma3", "smollm3", "phi3", "mamba", "lfm2"]
+Attending = Literal["llama", "qwen2", "qwen3", "qwen3moe", "granite", "gemma2", "gemma3", "smollm3", "phi3"]
+# What they have read is one state: mamba's alone, that of the others beside a layer of attention.
+KeepingState = Literal["mamba", "lfm2", "granitehybrid", "qwen35"]
+Kind = Attending | KeepingState
 WINDOW = 16  # tokens that the first layer of gemma2 looks back
 CHAT = "{% for message in messages %}{{ message.role }}: {{ message.content }}\n{% endfor %}assistant: "
 _WIDTH, _HEADS, _FORWARD = 64, 4, 128
 _EXPERTS, _EXPERTS_USED = 4, 2
 _INNER, _STATE, _CONVOLVED, _STEP_RANK = 128, 8, 4, 4
+_GROUPS, _DELTA_STATE = 2, 16  # of granitehybrid and qwen35
 _SPECIAL = ["<unk>", "<s>", "</s>"]
 _THOUGHTS = ["<think>", "</think>"]
-_NORMS = {"qwen3", "qwen3moe", "gemma3", "lfm2"}  # of queries and keys
+_NORMS = {"qwen3", "qwen3moe", "gemma3", "lfm2", "qwen35"}  # of queries and keys
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -32,7 +36,7 @@ def save_model(
     add_bos: bool | None = None,
     added: Mapping[str, np.ndarray] = MappingProxyType({}),
 ) -> Path:
-    """Write a model of two layers: mamba is recurrent, lfm2 hybrid, gemma attends partly to a window, others fully.
+    """Write a model of two layers: gemma attends partly to a window, those that keep a state not in the first layer.
 
     `spare` tokens stand for no text and are what the model likes best; two of them may begin and end `thoughts`. Some
     numbers may be `added` to weights, by their names.
@@ -49,7 +53,7 @@ def save_model(
     elif kind == "phi3":
         writer.add_rope_dimension_count(_WIDTH // _HEADS)
         writer.add_rope_scaling_orig_ctx_len(4096)
-    elif kind == "granite":
+    elif kind.startswith("granite"):
         writer.add_logit_scale(2.0)
         writer.add_residual_scale(0.9)
         writer.add_embedding_scale(1.5)
@@ -61,11 +65,19 @@ def save_model(
     elif kind == "lfm2":
         writer.add_head_count_kv([0, _HEADS])
         writer.add_shortconv_l_cache(_CONVOLVED)
-    elif kind == "mamba":
-        writer.add_ssm_inner_size(_INNER)
-        writer.add_ssm_state_size(_STATE)
+    if kind == "granitehybrid":
+        writer.add_head_count_kv([0, _HEADS])
+    elif kind == "qwen35":
+        writer.add_rope_dimension_count(_WIDTH // _HEADS)
+        writer.add_rope_dimension_sections([3, 3, 2, 0])
+        writer.add_uint32("qwen35.full_attention_interval", 2)
+    if kind in {"mamba", "granitehybrid", "qwen35"}:
+        writer.add_ssm_inner_size(_STEP_RANK * _DELTA_STATE if kind == "qwen35" else _INNER)
+        writer.add_ssm_state_size(_DELTA_STATE if kind == "qwen35" else _STATE)
         writer.add_ssm_conv_kernel(_CONVOLVED)
         writer.add_ssm_time_step_rank(_STEP_RANK)
+    if kind in {"granitehybrid", "qwen35"}:
+        writer.add_ssm_group_count(_GROUPS)
     tokens = [*_SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256)), "\u2581"]
     kinds = [TokenType.UNKNOWN, TokenType.CONTROL, TokenType.CONTROL, *[TokenType.BYTE] * 256, TokenType.NORMAL]
     tokens += [f"<spare{number}>" for number in range(spare)]
@@ -135,6 +147,37 @@ def _weights(kind: Kind, vocabulary: int) -> dict[str, np.ndarray]:
     return drawn | {name: -np.abs(weights) for name, weights in drawn.items() if name.endswith("ssm_a")}
 
 
+def _state_of_granite() -> Shapes:
+    """Return the shapes of a layer of Mamba 2, besides those that follow every layer."""
+    convolved = _INNER + 2 * _GROUPS * _STATE
+    return {
+        "ssm_in.weight": (_INNER + convolved + _STEP_RANK, _WIDTH),
+        "ssm_conv1d.weight": (convolved, _CONVOLVED),
+        "ssm_conv1d.bias": (convolved,),
+        "ssm_dt.bias": (_STEP_RANK,),
+        "ssm_a": (_STEP_RANK, 1),
+        "ssm_d": (_STEP_RANK, 1),
+        "ssm_norm.weight": (_GROUPS, _INNER // _GROUPS),
+        "ssm_out.weight": (_WIDTH, _INNER),
+    }
+
+
+def _state_of_qwen() -> Shapes:
+    """Return the shapes of a gated delta net, besides those that follow every layer."""
+    keys, values = _GROUPS * _DELTA_STATE, _STEP_RANK * _DELTA_STATE
+    return {
+        "attn_qkv.weight": (2 * keys + values, _WIDTH),
+        "attn_gate.weight": (values, _WIDTH),
+        "ssm_conv1d.weight": (2 * keys + values, _CONVOLVED),
+        "ssm_dt.bias": (_STEP_RANK,),
+        "ssm_a": (_STEP_RANK,),
+        "ssm_beta.weight": (_STEP_RANK, _WIDTH),
+        "ssm_alpha.weight": (_STEP_RANK, _WIDTH),
+        "ssm_norm.weight": (_DELTA_STATE,),
+        "ssm_out.weight": (_WIDTH, values),
+    }
+
+
 def _layer(kind: Kind, layer: int) -> Shapes:
     """Return the shapes of one layer's weights."""
     square = (_WIDTH, _WIDTH)
@@ -151,7 +194,8 @@ def _layer(kind: Kind, layer: int) -> Shapes:
             "ssm_d": (_INNER,),
             "ssm_out.weight": (_WIDTH, _INNER),
         }
-    shapes: Shapes = {"attn_norm.weight": (_WIDTH,), "ffn_norm.weight": (_WIDTH,)}
+    after = "post_attention_norm" if kind == "qwen35" else "ffn_norm"
+    shapes: Shapes = {"attn_norm.weight": (_WIDTH,), f"{after}.weight": (_WIDTH,)}
     if kind == "qwen3moe":
         shapes |= {"ffn_gate_inp.weight": (_EXPERTS, _WIDTH), "ffn_down_exps.weight": (_EXPERTS, _WIDTH, _FORWARD)}
         shapes |= {f"ffn_{name}_exps.weight": (_EXPERTS, _FORWARD, _WIDTH) for name in ("gate", "up")}
@@ -165,7 +209,11 @@ def _layer(kind: Kind, layer: int) -> Shapes:
         convolution: Shapes = {"in_proj.weight": (3 * _WIDTH, _WIDTH), "out_proj.weight": square}
         convolution |= {"conv.weight": (_WIDTH, _CONVOLVED)}
         return shapes | {f"shortconv.{name}": shape for name, shape in convolution.items()}
+    if layer == 0 and kind in {"granitehybrid", "qwen35"}:
+        return shapes | (_state_of_granite() if kind == "granitehybrid" else _state_of_qwen())
     shapes |= {f"attn_{name}.weight": square for name in ("q", "k", "v", "output")}
+    if kind == "qwen35":  # with gates for what the heads find
+        shapes |= {"attn_q.weight": (2 * _WIDTH, _WIDTH)}
     if kind == "qwen2":
         shapes |= {f"attn_{name}.bias": (_WIDTH,) for name in ("q", "k", "v")}
     if kind in _NORMS:
