@@ -24,6 +24,7 @@ from local_rag.records import (
 # C0 (except tab and newline), DEL and C1 can move the cursor or change colours; bidirectional controls reorder text;
 # lone surrogates, from file names that are not UTF-8, cannot be printed.
 _CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _BREAKS = re.compile("[\n\t\u2028\u2029]")
 # Where a cell of CSV may begin: of the text, or behind a sign that some program takes for the separator of cells, even
 # within quotation marks. Full-width signs begin formulas, too.
@@ -53,6 +54,11 @@ _CHANCE = 0.05
 def printable(text: str) -> str:
     """Replace characters that a terminal would obey or cannot print, except newline and tab, with U+FFFD."""
     return _CONTROLS.sub("\ufffd", text)
+
+
+def xml_text(text: str) -> str:
+    """Replace characters that no XML holds, and so no Office file, with U+FFFD."""
+    return _NOT_IN_XML.sub("\ufffd", text)
 
 
 def one_line(text: str) -> str:

@@ -24,6 +24,7 @@ from local_rag.text.cell_values import (
     unit_of_name,
     writes_decimal_comma,
 )
+from local_rag.text.names_apart import names_apart
 from local_rag.text.tokens import word_keys
 
 MOST_COLUMNS = 200  # of a table, from the left
@@ -175,7 +176,8 @@ def _of_text(document: Document) -> Iterator[_Found]:
         name = document.headings[above].title if above >= 0 else ""
         one = _Found(name, "", page, table.columns, rows, 0, frozenset(), frozenset(), False)
         if before and page and before.names == one.names and before.page and page > before.page:
-            numbered = tuple((len(before.rows) + number, row) for number, row in rows)
+            last = before.rows[-1][0] if before.rows else 0
+            numbered = tuple((last + number, row) for number, row in rows)
             before = replace(before, rows=(*before.rows, *numbered))
             continue
         if before:
@@ -198,7 +200,7 @@ def _relation(found: _Found) -> Relation | None:
     used = [at for at in range(width) if any(at < len(row) and row[at] for _, row in rows) or _named(found, at)]
     if len(used) < _FEWEST_COLUMNS or not rows:
         return None
-    names = _different([_named(found, at) or f"Column {_letters(found.first_column + at)}" for at in used])
+    names = [_named(found, at) or f"Column {_letters(found.first_column + at)}" for at in used]
     cells = [[row[at] if at < len(row) else "" for _, row in rows] for at in used]
     totals = _totals(rows, cells)
     comma = writes_decimal_comma(cell for column in cells for cell in column[:_LOOK_AT])
@@ -208,18 +210,19 @@ def _relation(found: _Found) -> Relation | None:
         read = [_read(name, column, totals, comma) for name, column in zip(names, cells, strict=True)]
     read = _with_unit(unit_of_name(found.name) if "(" in found.name else "", names, read)
     columns, values = list[Column](), list[Sequence[Value]]()
+    names = _names(names, read, ["Section"] if any(sections) else [])
     numbers = {number for number, _ in rows}
-    for at, name, one in zip(used, names, read, strict=True):
+    for at, name, one in zip(used, names, read, strict=False):
         place = found.first_column + at
         uncomputed = sum(1 for row, column in found.uncomputed if column == place and row in numbers)
         columns.append(Column(name, one.kind, one.unit, bool(one.units), uncomputed))
         values.append(one.values)
     if any(sections):
-        columns.append(Column(_different([*names, "Section"])[-1], "text"))
+        columns.append(Column(names[-1], "text"))
         values.append([section or None for section in sections])
     for column, one in zip(columns[:], read, strict=False):
         if one.units:
-            columns.append(Column(f"{column.name} (unit)", "text"))
+            columns.append(Column(_of_units(column.name), "text"))
             values.append([unit or None for unit in one.units])
     numbers_of_rows = [number for number, _ in rows]
     return Relation(
@@ -233,6 +236,20 @@ def _relation(found: _Found) -> Relation | None:
         blocks=tuple(_blocks(numbers_of_rows, totals, values)),
         words=tuple(_words(found, columns, values)),
     )
+
+
+def _names(headings: Sequence[str], read: Sequence[ReadColumn], more: Sequence[str]) -> list[str]:
+    """Name columns by their headings and then `more`, all apart, also from those that hold the units of others."""
+    names = names_apart([*headings, *more])
+    while units := {_of_units(name).casefold() for name, one in zip(names, read, strict=False) if one.units} & {
+        name.casefold() for name in names
+    }:
+        names = names_apart([f"{name} (2)" if name.casefold() in units else name for name in names])
+    return names
+
+
+def _of_units(name: str) -> str:
+    return f"{name} (unit)"
 
 
 def _with_unit(unit: str, names: Sequence[str], read: Sequence[ReadColumn]) -> list[ReadColumn]:
@@ -294,18 +311,6 @@ def _is_entry(row: Sequence[str], forms: Mapping[int, set[str]]) -> bool:
 
 def _named(found: _Found, at: int) -> str:
     return " ".join(found.names[at].split())[:_LONGEST_NAME] if at < len(found.names) else ""
-
-
-def _different(names: Sequence[str]) -> list[str]:
-    """Return names of which no two are the same, whatever their case."""
-    seen, made = Counter[str](), list[str]()
-    for name in names:
-        seen[name.casefold()] += 1
-        count = seen[name.casefold()]
-        made.append(name if count == 1 else f"{name} ({count})")
-        if count > 1:
-            seen[made[-1].casefold()] += 1
-    return made
 
 
 def _totals(rows: Sequence[tuple[int, Sequence[str]]], cells: Sequence[Sequence[str]]) -> set[int]:

@@ -5,6 +5,7 @@ import csv
 import errno
 import io
 import json
+import math
 import os
 import re
 import time
@@ -15,7 +16,7 @@ from typing import Any
 
 from local_rag.answering.remarks import remarks, sources_of
 from local_rag.asking import KeptCorrection
-from local_rag.display import Name, csv_cell, csv_text, display_path, printable, printable_json
+from local_rag.display import Name, csv_cell, csv_text, display_path, printable, printable_json, xml_text
 from local_rag.errors import LocalRagError
 from local_rag.files import permissions_of_regular, writable, write_whole
 from local_rag.records import Answer
@@ -204,8 +205,10 @@ def write_row(sheet: Any, row: int, values: Sequence[Any], *, bold: bool = False
 
 
 def write_cell(cell: Any, value: Any) -> None:
-    """Write a value; text stays text also where it looks like a formula."""
-    cell.value = value[:_MOST_CHARACTERS] if isinstance(value, str) else value
+    """Write a value; text stays text also where it looks like a formula, and what is no number for a sheet is text."""
+    if isinstance(value, float) and not math.isfinite(value):
+        value = str(value)
+    cell.value = xml_text(value[:_MOST_CHARACTERS]) if isinstance(value, str) else value
     if isinstance(value, str):
         cell.data_type, cell.quotePrefix = "s", bool(_FORMULA.match(value))
 

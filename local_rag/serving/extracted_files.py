@@ -1,6 +1,7 @@
 """Write an extracted table into a file: XLSX, CSV or JSON lines."""
 
 import io
+import os
 from collections.abc import Callable, Mapping
 from datetime import date
 from decimal import Decimal
@@ -122,7 +123,7 @@ def _xlsx(table: Table, name: Name) -> bytes:
                 sheet.cell(number, at).hyperlink = f"#Quotations!E{detail}"
                 details.cell(detail, 2).hyperlink = f"#Table!{get_column_letter(at)}{number}"
                 if name is display_path:  # others are not told where the file lies
-                    details.cell(detail, 1).hyperlink = f"file://{quote(row.path)}"
+                    details.cell(detail, 1).hyperlink = f"file://{quote(os.fsencode(row.path))}"
     sheet.freeze_panes = sheet.cell(2, 2)
     details.freeze_panes = "A2"
     for at in range(1, sheet.max_column + 1):

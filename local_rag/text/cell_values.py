@@ -1,6 +1,8 @@
 """Read the cells of a column as numbers with a unit, as dates, or as text: each column in one way."""
 
+import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +17,7 @@ Value = str | int | float | None
 _GROUP = 3  # digits
 _LONGEST = 80  # characters of a cell that may be a number or a date
 _SAMPLE = 200  # cells that tell whether a column can be one of numbers or dates
+_WHOLE, _BITS = 2**53, 64  # from where on a float stands for several integers; of an integer with its sign
 _SHARE = 0.8  # of the cells of a column that are numbers or dates
 _CURRENCY_SIGNS = {"€": "EUR", "$": "USD", "US$": "USD", "£": "GBP", "¥": "JPY", "₹": "INR"}
 CURRENCY_CODES = frozenset(
@@ -142,11 +145,22 @@ def read_number(cell: str, *, decimal_comma: bool = False) -> tuple[int | float,
     number = _digits(match["digits"], decimal_comma=decimal_comma)
     if number is None or bool(match["open"]) != bool(match["close"]):
         return None
-    value = number * 10 ** int(match["exponent"][1:]) if match["exponent"] else number
+    value = number * float(f"1{match['exponent']}") if match["exponent"] else number
     value *= _SCALES.get(scale, 1)
     negative = any(match[name] and match[name] != "+" for name in ("sign", "minus", "trailing", "open"))
-    value = -value if negative else value
-    return (int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**53 else value), unit
+    kept = kept_number(-value if negative else value)
+    return None if kept is None else (kept, unit)
+
+
+def kept_number(value: float) -> int | float | None:
+    """Return a number as SQLite can keep it: whole ones as integers of 64 bits, None for what has no end."""
+    if isinstance(value, int):
+        if value.bit_length() < _BITS:
+            return value
+        value = float(value) if value.bit_length() < sys.float_info.max_exp else math.inf
+    if not math.isfinite(value):
+        return None
+    return int(value) if value.is_integer() and abs(value) < _WHOLE else value
 
 
 def _currency(word: str) -> str:
@@ -208,9 +222,9 @@ def _number_of(cell: str, decimal_comma: bool) -> tuple[int | float, str] | None
         if _looks_like_date(cell) or _DURATION.fullmatch(cell):
             return None
         shown = read_number(cell)
-        unit, number = (shown[1] if shown else ""), cell.number
-        number = round(number * (100 if unit == "%" else 1), 10)
-        return (int(number) if float(number).is_integer() and abs(number) < 2**53 else number), unit
+        unit, number = (shown[1] if shown else ""), kept_number(cell.number)
+        number = None if number is None else kept_number(round(number * (100 if unit == "%" else 1), 10))
+        return None if number is None else (number, unit)
     return None if is_missing(cell) else read_number(cell, decimal_comma=decimal_comma)
 
 

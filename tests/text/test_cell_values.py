@@ -1,5 +1,7 @@
 """Cells as numbers with a unit, dates and texts."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +31,14 @@ from local_rag.text.cell_values import (
         ("(500)", False, (-500, "")),
         ("-3", False, (-3, "")),
         ("12th", False, None),
+        ("1e3", False, (1000, "")),
+        ("1E+20", False, (1e20, "")),
+        ("-2.5e-3", False, (-0.0025, "")),
+        ("1e308", False, (1e308, "")),
+        ("1e400", False, None),
+        ("-1e999", False, None),
+        ("9e300bn", False, None),
+        ("123456789012345bn", False, (123456789012345e9, "")),
         ("5 Main Street", False, None),
         ("O-24100", False, None),
     ],
@@ -77,3 +87,11 @@ def test_a_column_is_read_in_one_way() -> None:
 @given(st.integers(-(10**9), 10**9))
 def test_a_number_with_thousands_marks_is_itself(number: int) -> None:
     assert read_number(f"{number:,}") == (number, "")
+
+
+@given(st.one_of(st.integers(), st.floats(), st.integers(-5000, 5000).map(lambda power: f"1e{power}")))
+def test_every_number_of_a_column_has_a_place_in_sqlite(value: float | str) -> None:
+    cell = value if isinstance(value, str) else StoredNumber("7", value)
+    for one in read_column("Load", [cell, "2", "3", "4", "5"]).values:
+        assert isinstance(one, str) or (one is not None and math.isfinite(one))
+        assert not isinstance(one, int) or -(2**63) <= one < 2**63
