@@ -20,13 +20,14 @@ from local_rag.models.choice import calibration_of, chosen, find
 from local_rag.reading.formats import is_expected
 from local_rag.records import ContextMode, Note
 from local_rag.settings import Settings
-from local_rag.store.connect import STORE_FILE, remembered_settings
+from local_rag.store.connect import remembered_settings
 from local_rag.store.context_rows import count_unwritten
 from local_rag.store.counts import count_contexts, count_missing_contexts, count_rows
 from local_rag.store.database import Store, UnreadFile
 from local_rag.store.erasing import erasing, ordered_erasures
 from local_rag.store.history_file import Usage, usage_of
 from local_rag.store.published import FOREIGN, made_from
+from local_rag.store.schema import STORE_FILE
 
 _NO_USE = Usage()
 GAIN = "contexts_gain"  # the name under which a library remembers the result of the last `eval contexts`

@@ -21,9 +21,10 @@ from local_rag.models.own_models import MODEL_FORMATS
 from local_rag.models.registry import Registry, load_registry, resolve, verify
 from local_rag.offline import left_open
 from local_rag.settings import Settings, resolve_settings
-from local_rag.store.connect import STORE_FILE, remembered_settings
+from local_rag.store.connect import remembered_settings
 from local_rag.store.database import Store
 from local_rag.store.housekeeping import check_pages, find_damage
+from local_rag.store.schema import STORE_FILE
 from local_rag.store.storage_errors import storage_errors
 
 _LIBRARY_BYTES = 1000**3

@@ -9,8 +9,8 @@ from pathlib import Path
 from local_rag.errors import ModelError
 from local_rag.maintenance.checks import memory_needed
 from local_rag.models.registry import ModelEntry, Registry, WheelSource
-from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import Store
+from local_rag.store.schema import STORE_FILE
 
 RERANKERS = (
     "Published comparisons show that the bge rerankers can lower an already strong list: measure your documents with "

@@ -31,11 +31,12 @@ from local_rag.files import no_library
 from local_rag.index.generations import SEGMENTS
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.indexer import Indexer
-from local_rag.store.connect import SALVAGED_FILE, STORE_FILE
+from local_rag.store.connect import SALVAGED_FILE
 from local_rag.store.counts import count_rows
 from local_rag.store.database import Store
 from local_rag.store.housekeeping import check_pages, drop, find_damage
 from local_rag.store.salvage import salvage, switch
+from local_rag.store.schema import STORE_FILE
 
 
 def repair_store(folder: Path) -> list[str]:

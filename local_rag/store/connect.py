@@ -14,10 +14,9 @@ from local_rag.errors import LibraryError
 from local_rag.files import SETTINGS_FILE, no_library
 from local_rag.index.protocol import Indexes
 from local_rag.machine import file_system, is_full, is_network, is_read_only
-from local_rag.store.schema import create_tables, require_version, schema_version
+from local_rag.store.schema import STORE_FILE, create_tables, require_version, schema_version
 from local_rag.store.storage_errors import storage_errors
 
-STORE_FILE = "library.sqlite3"
 SALVAGED_FILE = "library.sqlite3.salvaged"
 # Files that a folder may hold before it has a store: left by a killed run, or put there by the user.
 OWN_FILES = frozenset({"lock", "lock.pid", SETTINGS_FILE, "evaluations.jsonl", f"{STORE_FILE}-journal"}).union(

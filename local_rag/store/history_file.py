@@ -169,7 +169,7 @@ def _with_tables(connection: sqlite3.Connection, path: Path) -> sqlite3.Connecti
 def history_errors(folder: Path) -> Iterator[None]:
     """Raise a LibraryError in place of errors of SQLite and the file system."""
     try:
-        with storage_errors(folder):
+        with storage_errors(folder, lambda _folder: True):  # nothing is lost with this file
             yield
     except DamagedLibraryError as error:
         reason = f"{folder / HISTORY_FILE} is damaged ({error.__cause__})"

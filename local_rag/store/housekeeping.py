@@ -8,8 +8,8 @@ from pathlib import Path
 from local_rag.errors import LibraryError
 from local_rag.index.protocol import Indexes
 from local_rag.machine import free_bytes
-from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import Store
+from local_rag.store.schema import STORE_FILE
 from local_rag.store.vector_rows import mark_none_embedded
 
 _WORTH_FREEING = 0.1  # of the pages of a file

@@ -16,8 +16,8 @@ from local_rag.files import SETTINGS_FILE
 from local_rag.index.generations import SEGMENTS, Generations
 from local_rag.index.protocol import Index, Indexes, PassageStore
 from local_rag.index.segment import read_manifest
-from local_rag.store.connect import STORE_FILE
 from local_rag.store.database import Store
+from local_rag.store.schema import STORE_FILE
 
 FOREIGN = "library.sqlite3 is not the version that the index was made from"
 _NAME = "published"  # among what a store remembers

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.files import flush
-from local_rag.store.connect import SALVAGED_FILE, STORE_FILE
-from local_rag.store.schema import crc32, create_tables
+from local_rag.store.connect import SALVAGED_FILE
+from local_rag.store.schema import STORE_FILE, crc32, create_tables
 
 _MOST_FRUITLESS_SPLITS = 16  # of a range of keys in which nothing can be read
 _MOST_QUERIES = 100_000

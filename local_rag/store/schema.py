@@ -8,6 +8,7 @@ from pathlib import Path
 
 from local_rag.errors import LibraryError
 
+STORE_FILE = "library.sqlite3"
 # Raise it with every change to the tables. Versions 1 to 16 were never released.
 SCHEMA_VERSION = 17
 _TABLES = """

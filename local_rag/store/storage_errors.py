@@ -2,12 +2,14 @@
 
 import errno
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from local_rag.errors import DamagedLibraryError, LibraryError, LocalRagError
 from local_rag.machine import is_full
+from local_rag.store.schema import STORE_FILE, create_tables
 
 _FULL, _FAILING = "its disk is full: free some space", "check the disk, which may be failing,"
 _FORBIDDEN, _BUSY = "make the folder writable for you", "end the other programs that use it"
@@ -17,6 +19,8 @@ _SQLITE_ADVICE = {
     **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM), _FORBIDDEN),
     **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _BUSY),
 }
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
+_CHECK_SECONDS, _STEPS = 10.0, 100_000  # in which what is wrong is looked for; of SQLite between two looks at the clock
 _SAID_OF_FULL = {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 _ELSEWHERE = {_FORBIDDEN: "give yourself access to it"}  # of a file that is not the library's
 _SYSTEM_ADVICE = {
@@ -25,9 +29,34 @@ _SYSTEM_ADVICE = {
 }
 
 
+def is_damaged(folder: Path) -> bool:
+    """Return whether a library's file lacks a table or column, or SQLite soon finds something wrong with it.
+
+    An error may come of damage, or of a value or a statement that SQLite refuses whatever the file holds.
+    """
+    columns = "SELECT t.name, c.name FROM sqlite_master t JOIN pragma_table_info(t.name) c WHERE t.type = 'table'"
+    path = f"{(folder / STORE_FILE).resolve().as_uri()}?mode=ro"
+    try:
+        with (
+            closing(sqlite3.connect(":memory:", isolation_level=None)) as new,
+            closing(sqlite3.connect(path, uri=True)) as opened,
+        ):
+            create_tables(new)
+            last = time.monotonic() + _CHECK_SECONDS
+            opened.set_progress_handler(lambda: time.monotonic() > last, _STEPS)
+            if not set(new.execute(columns)) <= set(opened.execute(columns)):
+                return True
+            return [row[0] for row in opened.execute("PRAGMA quick_check(1)")] != ["ok"]
+    except sqlite3.DatabaseError as error:
+        return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF in _DAMAGE
+
+
 @contextmanager
-def storage_errors(folder: Path) -> Iterator[None]:
-    """Raise a LibraryError in place of errors of SQLite and the file system."""
+def storage_errors(folder: Path, is_damaged: Callable[[Path], bool] = is_damaged) -> Iterator[None]:
+    """Raise a LibraryError in place of errors of SQLite and the file system.
+
+    `is_damaged` says whether an error that may come of damage does; other errors are bugs and stay what they are.
+    """
     try:
         yield
     except LocalRagError:
@@ -38,6 +67,8 @@ def storage_errors(folder: Path) -> Iterator[None]:
         # Python raises an error without a code if stored text is no longer UTF-8.
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         if code not in _SQLITE_ADVICE:
+            if code not in _DAMAGE and not is_damaged(folder):
+                raise
             raise DamagedLibraryError(
                 f"The library in {folder} is damaged ({error})", "run `local-rag repair`"
             ) from error

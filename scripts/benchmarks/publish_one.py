@@ -28,7 +28,7 @@ import qdrant_edge as edge
 
 from local_rag.library import Library, Parts
 from local_rag.records import Progress
-from local_rag.store.connect import STORE_FILE
+from local_rag.store.schema import STORE_FILE
 from scripts.benchmarks.grow import paragraphs
 from tests.support.certificates import Authority
 from tests.support.qdrant_stand_in import configuration

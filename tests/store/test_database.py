@@ -12,7 +12,7 @@ import pytest
 from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.files import FileStamp
 from local_rag.records import Chunk, Document, Provenance
-from local_rag.store.connect import STORE_FILE, remembered_settings
+from local_rag.store.connect import remembered_settings
 from local_rag.store.context_rows import (
     documents_to_compare,
     earlier_distinction,
@@ -27,7 +27,7 @@ from local_rag.store.counts import count_rows, document_states, is_unfinished
 from local_rag.store.database import Store, UnreadFile
 from local_rag.store.housekeeping import check_pages, find_damage, orphaned_contexts, orphaned_vectors
 from local_rag.store.salvage import salvage, switch
-from local_rag.store.schema import SCHEMA_VERSION, crc32, create_tables
+from local_rag.store.schema import SCHEMA_VERSION, STORE_FILE, crc32, create_tables
 from local_rag.store.storage_errors import storage_errors
 from local_rag.store.vector_rows import (
     EmbeddingPlan,
@@ -314,6 +314,23 @@ def test_other_errors_stay_what_they_are(error: Exception) -> None:
     with pytest.raises(type(error)) as caught, storage_errors(Path("/library")):
         raise error
     assert caught.value is error
+
+
+def test_an_error_that_is_no_damage_is_not_called_so(store: Store, tmp_path: Path) -> None:
+    for statement in ("SELECT 1 FROM documents WHERE nothing", "CREATE TABLE documents (a)", "BEGIN; BEGIN"):
+        with pytest.raises(sqlite3.Error), storage_errors(tmp_path):
+            for one in statement.split(";"):
+                store.connection.execute(one)
+    store.connection.execute("ROLLBACK")
+    with pytest.raises(sqlite3.DataError), storage_errors(tmp_path):
+        store.connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 100)
+        store.connection.execute("SELECT ?", ("x" * 1000,))
+
+
+def test_a_table_or_column_that_is_gone_is_damage(store: Store, tmp_path: Path) -> None:
+    store.connection.execute("ALTER TABLE skipped DROP COLUMN reason")
+    with pytest.raises(DamagedLibraryError, match="repair"), storage_errors(tmp_path):
+        store.connection.execute("SELECT reason FROM skipped")
 
 
 def test_a_locked_store_says_what_to_do(store: Store, tmp_path: Path) -> None:
