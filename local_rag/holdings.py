@@ -53,27 +53,9 @@ from local_rag.store.relation_query import MAX_ROWS, QueryResult
 from local_rag.store.relation_rows import relations_stamp
 from local_rag.store.seen import Seen, seen_stamp, show_only
 from local_rag.store.storage_errors import storage_errors
-from local_rag.tables.relation_set import NamedRelation, RelationSet, relation_set
+from local_rag.tables.relation_set import HeldRows, NamedRelation, RelationSet, relation_set
 
-_MOST_RELATION_SETS = 4  # of different filters and limits, whose tables stay in memory
 T = TypeVar("T")
-
-
-@dataclass(slots=True)
-class HeldRows:
-    """Tables in memory, those of the limits and filters that were asked last, for one thread at a time."""
-
-    sets: dict[tuple[Filters, Filters], RelationSet] = field(default_factory=dict)
-    alone: RLock = field(default_factory=RLock)
-
-    def keep(self, sets: Mapping[tuple[Filters, Filters], RelationSet]) -> None:
-        """Keep more of them, in the place of those that were asked longest ago."""
-        for key, one in sets.items():
-            if known := self.sets.pop(key, None):
-                known.close()
-            self.sets[key] = one
-        while len(self.sets) > _MOST_RELATION_SETS:
-            self.sets.pop(next(iter(self.sets))).close()
 
 
 @dataclass(slots=True)

@@ -175,8 +175,10 @@ class Library(View):
         self.close()
 
     def close(self) -> None:
-        """Free the models and close the store."""
+        """Free the models and the tables in memory, and close the store."""
         with self._shared.one_at_a_time:
+            self._shared.rows.close()
+            self._shared.queries.close()
             self._shared.searcher.close()
             self._shared.answer_model.close()
             self._shared.answerer = self._shared.gate_base = None

@@ -38,6 +38,7 @@ from local_rag.text.small_talk import reply_to_small_talk
 
 OnProgress = Callable[[Progress], None]
 T = TypeVar("T")
+_MOST_NOTES = 3  # on tables that are left out
 _EXTRACTED_FROM = 4  # passages of a long document that are read for a question of a table
 _NOT_CALIBRATED = (
     "What is close enough is not measured for this embedder, so the documents with these words were found."
@@ -299,9 +300,13 @@ class View(Judged):
                 return None
             with self._shared.rows.alone:
                 held = self._relations(options.filters, self._shared.rows)
-                found = answer_from_rows(question.text, held, asked)
+                found = held.answered(lambda: answer_from_rows(question.text, held, asked))
+                self._shared.rows.keep({})  # the question may have brought rows for which others make room
             if found is None:
                 return None
+            if found.table and held.left_out:
+                notes = (*found.table.notes, *list(held.left_out.values())[:_MOST_NOTES])
+                found = replace(found, table=replace(found.table, notes=notes))
             with self.reading() as store:
                 # What no row has, a text may hold.
                 sheets = [one.stored.path for one in held.named if one.stored.cells]  # that hold nothing but rows

@@ -2,7 +2,6 @@
 
 import json
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
@@ -11,7 +10,6 @@ from local_rag.records import Column, Relation
 from local_rag.store.database import Store
 
 _PLAIN = re.compile(r"[ -~]+")
-Row = Sequence[Any]  # its number in the file, whether it is a total, and its values
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +96,8 @@ def relations_stamp(store: Store) -> object:
     return tuple(store.connection.execute(query).fetchone()), store.version()
 
 
-def relation_rows(store: Store, relation: int) -> Iterator[Row]:
-    """Yield the rows of a relation, totals too."""
+def relation_blocks(store: Store, relation: int) -> Iterator[bytes]:
+    """Yield the rows of a relation, totals too, as they are stored: in blocks, each compressed JSON."""
     query = "SELECT data FROM relation_blocks WHERE relation_id = ? ORDER BY position"
     for (block,) in store.connection.execute(query, (relation,)):
-        yield from json.loads(zlib.decompress(block))
+        yield block
