@@ -289,6 +289,8 @@ def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyT
         ) from None
     except SettingsError as error:
         raise LibraryError(f"The variables LOCAL_RAG_... cannot be read ({error}); correct that one.") from None
+    except RecursionError:
+        raise LibraryError(f"{path} cannot be read (it is nested too deeply); correct it or delete it.") from None
     except (OSError, ValueError) as error:
         raise LibraryError(f"{path} cannot be read ({error}); correct it or delete it.") from None
 

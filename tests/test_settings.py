@@ -78,6 +78,13 @@ def test_a_broken_file_is_named(tmp_path: Path) -> None:
         resolve_settings(tmp_path)
 
 
+@pytest.mark.parametrize("text", ["a = " + "[" * 100_000, "a = " + "{b = " * 100_000])
+def test_a_file_that_is_nested_too_deeply_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "settings.toml").write_text(text)
+    with pytest.raises(LibraryError, match=r"settings\.toml cannot be read"):
+        resolve_settings(tmp_path)
+
+
 def test_the_layers_on_a_gpu_reach_the_engine(folder: Path) -> None:
     options: list[object] = []
 

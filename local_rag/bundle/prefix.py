@@ -83,7 +83,7 @@ def switch(prefix: Path, version: str) -> None:
     for link in _LINKS:
         if not (prefix / link).is_symlink():
             (prefix / link).symlink_to(Path("selected") / link)
-    number = 1 + max((int(path.name[1:]) for path in prefix.glob("@*") if path.name[1:].isdigit()), default=0)
+    number = 1 + max((int(path.name[1:]) for path in prefix.glob("@*") if path.name[1:].isdecimal()), default=0)
     links = prefix / f"@{number}"
     links.mkdir()
     for link, name in zip(_LINKS, (version, before), strict=True):

@@ -294,7 +294,7 @@ def check_platform(needs: Dict[str, Any], machine: Machine) -> List[Problem]:
 
 def numbers(version: str) -> Tuple[int, ...]:
     """Parse a version such as 2.28 for comparison."""
-    return tuple(int(piece) for piece in version.split(".") if piece.isdigit())
+    return tuple(int(piece) for piece in version.split(".") if piece.isdecimal())
 
 
 def check_signature(folder: Path, listed: bytes, key: Optional[Path], required: bool) -> Tuple[str, List[Problem]]:

@@ -244,7 +244,7 @@ class Generations:
         if not pointer.exists():
             return None
         folder = self._generations / name
-        if not name.isdigit() or not folder.is_dir():
+        if not name.isdecimal() or not folder.is_dir():
             reason = f"{pointer} does not name an index (but {name!r})"
             raise DamagedLibraryError(reason, "run `local-rag repair` to build one")
         return Generation(folder, read_manifest(folder))
@@ -311,7 +311,7 @@ class Generations:
     def _switch(self, documents: np.ndarray, parts: Sequence[SegmentPart], manifest: Mapping[str, Any]) -> None:
         """Write a generation that lists these segments, and make it the live one."""
         folders = (folder.name for folder in self._generations.iterdir())
-        numbers = [int(name) for name in (self.live_name(), *folders) if name.isdigit()]
+        numbers = [int(name) for name in (self.live_name(), *folders) if name.isdecimal()]
         name = f"{max(numbers, default=0) + 1:06}"
         temporary = self._generations / f"{name}.tmp"
         temporary.mkdir()

@@ -107,3 +107,12 @@ def test_a_changed_manifest_is_damage(tmp_path: Path) -> None:
         manifest.write_text(damage)
         with pytest.raises(DamagedLibraryError, match="run `local-rag repair`"):
             Generations(tmp_path).live()
+
+
+@pytest.mark.parametrize("name", ["\u00b2", "x", "-1"])
+def test_a_folder_that_is_no_generation_is_none(tmp_path: Path, name: str) -> None:
+    generations = Generations(tmp_path)
+    generations.publish(rows(), {"made": "today"})
+    (tmp_path / "generations" / name).mkdir()
+    generations.publish(rows(3), {"made": "today"})
+    assert live(generations).manifest["made"] == "today"

@@ -4,6 +4,7 @@ import itertools
 import re
 import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from local_rag.openai.endpoint import chat_interface
 from local_rag.web.app import make_app
 from local_rag.web.gate.access import Access
 from local_rag.web.gate.guard import Limits
-from local_rag.web.listening import allowed_hosts
+from local_rag.web.listening import Libraries, allowed_hosts
 from tests.support import served
 from tests.support.served import ADDRESS, QUESTION, client
 
@@ -121,6 +122,35 @@ def test_a_body_that_does_not_come_is_not_waited_for(folder: Path) -> None:
                 accept = "Accept: application/json, text/event-stream\r\n"
                 opened.sendall(f"{head}{accept}Content-Length: 50\r\n\r\n{{".encode())
                 assert int(opened.recv(12).split()[1]) in {408, 500}, route
+
+
+def test_a_request_that_ends_at_two_places_ends_its_connection(folder: Path) -> None:
+    app = make_app(served.worker(folder), hosts={f"127.0.0.1:{port}" for port in range(1, 65536)})
+    with served.server(app) as address:
+        host, port = address.removeprefix("http://").split(":")
+        with socket.create_connection((host, int(port)), timeout=60) as opened:
+            head = f"GET /healthz HTTP/1.1\r\nHost: {host}:{port}\r\n"
+            both = "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+            opened.sendall(f"{head}{both}{head}\r\n".encode())
+            told = b"".join(iter(lambda: opened.recv(4096), b""))
+            assert told.startswith(b"HTTP/1.1 400")
+            assert told.count(b"HTTP/1.1") == 1, "what follows is not read"
+
+
+def test_strangers_do_not_keep_connections_of_several_libraries(folder: Path) -> None:
+    hosts = {f"127.0.0.1:{port}" for port in range(1, 65536)}
+    apps = {
+        name: make_app(served.worker(folder), hosts=hosts, interfaces=[chat_interface], root=root)
+        for name, root in (("one", ""), ("two", "/in/two"))
+    }
+    with served.server(Libraries(apps)) as address:
+        host, port = address.removeprefix("http://").split(":")
+        for named in ("evil.example", f"{host}:{port}"):
+            with socket.create_connection((host, int(port)), timeout=60) as opened:
+                head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {named}\r\nContent-Type: application/json\r\n"
+                opened.sendall(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
+                with suppress(ConnectionResetError):
+                    assert b"".join(iter(lambda: opened.recv(4096), b"")).startswith(b"HTTP/1.1 4")
 
 
 def test_large_bodies_and_addresses_are_refused(client: TestClient) -> None:

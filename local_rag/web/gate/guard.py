@@ -207,7 +207,12 @@ class Guard:
         return visit.refuse(HTTPStatus.FORBIDDEN, "Pages of other sites may not ask here.")
 
     def _too_much(self, visit: "Visit") -> Response | None:
-        """Refuse a request whose address, cookies or declared body are too large."""
+        """Refuse a request whose address, cookies or declared body are too large, or that ends at two places."""
+        if "content-length" in visit.headers and "transfer-encoding" in visit.headers:
+            # What follows it may be another request, as a proxy reads it; nothing more is read of this connection.
+            response = visit.refuse(HTTPStatus.BAD_REQUEST, "A request has a length or is sent in pieces, not both.")
+            response.headers["connection"] = "close"
+            return response
         if sum(map(len, visit.headers.getlist("cookie"))) > self._limits.cookies:
             reason = f"The cookies are larger than {self._limits.cookies:,} bytes; delete those of this host."
             return visit.refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, reason)
