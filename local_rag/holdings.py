@@ -35,6 +35,7 @@ from local_rag.digests.differences import Difference, compare, require_comparabl
 from local_rag.digests.named_documents import NamedDocuments, ReadFromDisk, reading_files
 from local_rag.display import Name, names_below
 from local_rag.errors import LibraryError
+from local_rag.extraction.extraction import UnwrittenCells
 from local_rag.feedback.marks import GateBase
 from local_rag.files import Disk, index_command
 from local_rag.index.generations import Generations
@@ -76,6 +77,7 @@ class Shared:
     gate_base: GateBase | None = None
     rows: HeldRows = field(default_factory=HeldRows)  # of questions, beside models and index
     queries: HeldRows = field(default_factory=HeldRows)  # of SQL, for which no question waits
+    unwritten_cells: UnwrittenCells = field(default_factory=UnwrittenCells)
     overviews: dict[Filters, tuple[object, Overview]] = field(default_factory=dict)
     one_at_a_time: RLock = field(default_factory=RLock)
 

@@ -30,6 +30,7 @@ from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words,
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace, search_keywords
 from local_rag.retrieval.version_families import Versions
+from local_rag.store.asked_questions import Asker
 from local_rag.store.history_file import count_use
 from local_rag.store.relation_rows import is_in_a_text
 from local_rag.store.storage_errors import storage_errors
@@ -162,7 +163,15 @@ class View(Judged):
 
                 yield DocumentAsker(answerer.generator, answerer.form, reader), search
 
-        return Extraction(self.folder, models, self.reading, open_asker, self.settings.no_versions)
+        return Extraction(
+            self.folder,
+            models,
+            self.reading,
+            open_asker,
+            self.settings.no_versions,
+            Asker.of(self._person, self._limits).limits,
+            None if self.settings.retention.conversations else self._shared.unwritten_cells,
+        )
 
     def search(
         self,

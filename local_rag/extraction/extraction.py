@@ -1,10 +1,11 @@
 """Extract a table from a library: rows are documents, columns are questions, and only what is not stored is asked."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 
 from local_rag.asking import Filters
 from local_rag.errors import LibraryError, StoppedError
@@ -15,9 +16,17 @@ from local_rag.keys import key_of
 from local_rag.llama.generator import never
 from local_rag.records import Passage, Progress, found_passage
 from local_rag.retrieval.version_families import Versions
-from local_rag.store.cell_rows import drop_cell, put_cells, stored_cells
+from local_rag.store.cell_rows import (
+    corrections,
+    drop_correction,
+    place_of_cells,
+    put_cells,
+    put_correction,
+    stored_cells,
+)
 from local_rag.store.database import Store, StoredDocument
 
+_MOST_UNWRITTEN = 20_000  # cells
 OpenStore = Callable[[], AbstractContextManager[Store]]
 
 
@@ -54,7 +63,8 @@ class Extraction:
     """What a table is extracted with.
 
     `models` are the identities of the models, `reading` opens a store that shows what the caller may see, and
-    `open_asker` opens the models for one document, with a search in it.
+    `open_asker` opens the models for one document, with a search in it. What people correct is kept for the `audience`,
+    a key of what the caller may see. With `unwritten`, cells are kept in it, and nothing is written to a file.
     """
 
     folder: Path
@@ -62,6 +72,8 @@ class Extraction:
     reading: OpenStore
     open_asker: Callable[[str], AbstractContextManager[tuple[DocumentAsker, Callable[[str], Sequence[Passage]]]]]
     apart: Sequence[str] = ()
+    audience: str = ""
+    unwritten: "UnwrittenCells | None" = None
 
     def documents(self, filters: Filters, *, newest: bool) -> list[tuple[StoredDocument, str]]:
         """Return the documents of a table, by path, each with the path of its newest version if it is an older one."""
@@ -122,33 +134,49 @@ class Extraction:
                 return
             passages = [found_passage(chunk, 0.0, (), "none") for chunk in store.chunks(document_id)]
             read = ReadDocument(document.title, store.document_text(document_id), passages)
-        with self.open_asker(document.path) as (asker, search), closing(Store(self.folder, write=True)) as store:
-            memory = _Said(store, self.models, document.sha256, tell)
+        with self.open_asker(document.path) as (asker, search), self._writing() as store:
+            memory = _Said(self, store, document_id, tell)
             for group in asker.ask(read, columns, search, memory, stop):
                 cells = {
                     self._key(column, document): json.dumps(asdict(cell), ensure_ascii=False) for column, cell in group
                 }
-                put_cells(store, document.sha256, cells, instead_of=memory.keys)
+                self.put(store, document_id, cells, instead_of=memory.keys)
                 memory.keys.clear()
                 yield len(cells)
 
     def correct(self, document_id: int, column: Column, cell: Cell | None) -> None:
         """Store a person's cell in place of what the model said; with None, let the model's count again."""
+        if self.unwritten is not None:
+            raise LibraryError("The setting history is off, so no correction is written to a file; turn it on first.")
         with self.reading() as store:
-            document = store.document(document_id)
-        if document is None:
-            raise LibraryError("This document is no longer in the library.")
+            if store.document(document_id) is None:
+                raise LibraryError("This document is no longer in the library.")
         with closing(Store(self.folder, write=True)) as store:
             if cell is None:
-                drop_cell(store, document.sha256, _corrected(column))
+                drop_correction(store, document_id, self.audience, _corrected(column))
             else:
                 plain = json.dumps(asdict(cell), ensure_ascii=False)
-                put_cells(store, document.sha256, {_corrected(column): plain})
+                put_correction(store, document_id, self.audience, _corrected(column), plain)
+
+    def _writing(self) -> AbstractContextManager[Store]:
+        return closing(Store(self.folder, write=True)) if self.unwritten is None else self.reading()
+
+    def get(self, store: Store, document_id: int, keys: Sequence[str]) -> dict[str, str]:
+        """Return what is kept of a document under these keys, as JSON."""
+        found = stored_cells(store, document_id, keys)
+        return found if self.unwritten is None else found | self.unwritten.get(place_of_cells(store, document_id), keys)
+
+    def put(self, store: Store, document_id: int, cells: Mapping[str, str], instead_of: Sequence[str] = ()) -> None:
+        """Keep cells of a document in the place of what is kept under other keys."""
+        if self.unwritten is None:
+            put_cells(store, document_id, cells, instead_of)
+        else:
+            self.unwritten.put(place_of_cells(store, document_id), cells, instead_of)
 
     def _row(self, store: Store, columns: Sequence[Column], document: StoredDocument, newest: str) -> Row:
         keys = [self._key(column, document) for column in columns]
         corrected = [_corrected(column) for column in columns]
-        known = stored_cells(store, document.sha256, [*keys, *corrected])
+        known = self.get(store, document.id, keys) | corrections(store, document.id, self.audience, corrected)
         cells = [
             _cell_of(known.get(by_person) or known.get(key)) for key, by_person in zip(keys, corrected, strict=True)
         ]
@@ -158,26 +186,47 @@ class Extraction:
         return asked_key(column, self.models, document.title, document.split_key)
 
 
+class UnwrittenCells:
+    """Cells in memory alone, by the place of their document and their key; of many, those asked last."""
+
+    def __init__(self) -> None:
+        self._cells: dict[tuple[tuple[str, ...], str], str] = {}
+        self._alone = Lock()
+
+    def get(self, place: tuple[str, ...], keys: Sequence[str]) -> dict[str, str]:
+        """Return what is kept under these keys."""
+        return {key: cell for key in keys if (cell := self._cells.get((place, key))) is not None}
+
+    def put(self, place: tuple[str, ...], cells: Mapping[str, str], instead_of: Sequence[str]) -> None:
+        """Keep cells in the place of what is kept under other keys."""
+        with self._alone:
+            for key in instead_of:
+                self._cells.pop((place, key), None)
+            self._cells |= {(place, key): cell for key, cell in cells.items()}
+            for oldest in list(self._cells)[: max(0, len(self._cells) - _MOST_UNWRITTEN)]:
+                del self._cells[oldest]
+
+
 class _Said:
-    """What the models said about a document's content, kept beside its cells until these are stored.
+    """What the models said about a document, kept beside its cells until these are stored.
 
     `keys` are those of what was kept or found here.
     """
 
-    def __init__(self, store: Store, models: Sequence[str], content: str, tell: Callable[[int], None]) -> None:
-        self._store, self._models, self._content, self._tell = store, models, content, tell
+    def __init__(self, kept: Extraction, store: Store, document: int, tell: Callable[[int], None]) -> None:
+        self._kept, self._store, self._document, self._tell = kept, store, document, tell
         self._answers = 0
         self.keys: list[str] = []
 
     def get(self, key: str) -> str | None:
         said = self._key(key)
-        found = stored_cells(self._store, self._content, [said]).get(said)
+        found = self._kept.get(self._store, self._document, [said]).get(said)
         if found is not None:
             self._heard()
         return found
 
     def put(self, key: str, said: str) -> None:
-        put_cells(self._store, self._content, {self._key(key): said})
+        self._kept.put(self._store, self._document, {self._key(key): said})
         self._heard()
 
     def _heard(self) -> None:
@@ -185,7 +234,7 @@ class _Said:
         self._tell(self._answers)
 
     def _key(self, key: str) -> str:
-        self.keys.append(said := key_of("said", *self._models, key))
+        self.keys.append(said := key_of("said", *self._kept.models, key))
         return said
 
 

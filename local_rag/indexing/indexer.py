@@ -47,7 +47,7 @@ from local_rag.reading.ocr import engine
 from local_rag.reading.split import READING_VERSION, Splitting
 from local_rag.records import Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
-from local_rag.store.cell_rows import move_tables
+from local_rag.store.cell_rows import move_cells, move_tables
 from local_rag.store.context_rows import documents_to_compare, documents_without_a_plan, forget_distinctions, set_apart
 from local_rag.store.database import Store, StoredDocument, UnreadFile
 from local_rag.store.erasing import note_moved
@@ -261,12 +261,13 @@ class Indexer:
         report.unreachable = sorted(found.roots.unreachable)
 
     def _note_moved(self, moved: Mapping[str, str]) -> None:
-        """Let history and saved tables name documents by their present paths, so that they are erased with them.
+        """Let history, saved tables and cells name documents by their present paths, to be erased with them.
 
         The limits of people stay, and show nothing else than before; the former paths that they name are remembered.
         """
         if moved:
             move_tables(self._store, moved)
+            move_cells(self._store, moved)
             with suppress(LibraryError):
                 note_moved(self._store, moved, patterns_of_limits(self._store.folder))
         with suppress(LibraryError), kept_history(self._store.folder) as history:

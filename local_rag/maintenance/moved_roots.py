@@ -11,7 +11,7 @@ from local_rag.files import is_utf8
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.roots import Roots, require_no_library
 from local_rag.maintenance.removal import publish_paths
-from local_rag.store.cell_rows import move_tables
+from local_rag.store.cell_rows import move_cells, move_tables
 from local_rag.store.database import Store
 from local_rag.store.erasing import note_moved
 from local_rag.store.history import kept_history
@@ -65,6 +65,7 @@ def move_root(store: Store, indexes: Indexes, former: Path | str, present: Path 
         store.move_paths(old, new)
         note_moved(store, {str(old): str(new)}, patterns_of_limits(store.folder))
         move_tables(store, _moved(documents, old, new))
+        move_cells(store, _moved(documents, old, new))
         publish_paths(store, indexes)
     with kept_history(store.folder) as history:
         if history:

@@ -23,7 +23,7 @@ from local_rag.index.protocol import Contents, Index, Indexes, content_key
 from local_rag.indexing.added_texts import delete_texts
 from local_rag.indexing.embedding import index_rows
 from local_rag.indexing.indexer import content_of
-from local_rag.store.cell_rows import drop_unused_cells, forget_tables
+from local_rag.store.cell_rows import drop_unused_cells, forget_tables, forget_tables_that_quote
 from local_rag.store.context_rows import drop_unused_distinctions
 from local_rag.store.counts import count_rows, is_unfinished
 from local_rag.store.database import Store, StoredDocument
@@ -284,6 +284,7 @@ def remove(store: Store, indexes: Indexes, removal: Removal, *, erase: bool = Fa
             require_finished(store, indexes)
         earlier = traces(store, removal.named)
         hashes = {one.sha256 for one in removal.documents} | {sha256 for sha256, _ in earlier if sha256}
+        forget_tables_that_quote(store, removal.documents)  # before their words are gone
         begin_erasing(store, removal.documents, removal.named, hashes, removal.roots)
     else:
         store.remove(removal.documents, removal.roots, removal.excluded)

@@ -38,7 +38,10 @@ def salvage(folder: Path) -> dict[str, int]:
                 "excluded": _copy_texts(source, target, "excluded", "path"),
                 "distinctions": _copy_texts(source, target, "distinctions", "content_key", "distinction", checked=1),
                 "erasing": _copy_texts(source, target, "erasing", "path", "sha256"),
-                "cells": _copy_texts(source, target, "cells", "sha256", "asked", "cell", checked=2),
+                "cells": _copy_texts(source, target, "cells", "path", "sha256", "asked", "cell", checked=3),
+                "corrections": _copy_texts(
+                    source, target, "corrections", "path", "sha256", "audience", "asked", "cell", checked=4
+                ),
                 "saved_tables": _copy_texts(source, target, "saved_tables", "id", "person", "name", "saved"),
                 "contexts": _copy_contexts(source, target),
                 "vectors": _copy_vectors(source, target, most_rows),

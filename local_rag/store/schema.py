@@ -143,13 +143,24 @@ CREATE TABLE contexts (
     checksum INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE vectors (key TEXT PRIMARY KEY, vector BLOB NOT NULL, checksum INTEGER NOT NULL);
--- The cells of extracted tables, by the content of the document and all else that a cell depends on (cell_rows.py).
+-- The cells of extracted tables, by the document and all else that a cell depends on (cell_rows.py).
 CREATE TABLE cells (
+    path TEXT NOT NULL,
     sha256 TEXT NOT NULL,
     asked TEXT NOT NULL,
     cell TEXT NOT NULL,                 -- JSON
     checksum INTEGER NOT NULL,
-    PRIMARY KEY (sha256, asked)
+    PRIMARY KEY (path, sha256, asked)
+);
+-- What people have typed into cells, each for those who see the same of the library.
+CREATE TABLE corrections (
+    path TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    audience TEXT NOT NULL,             -- a key of the limits, empty for who sees everything
+    asked TEXT NOT NULL,
+    cell TEXT NOT NULL,                 -- JSON
+    checksum INTEGER NOT NULL,
+    PRIMARY KEY (path, sha256, audience, asked)
 );
 -- Tables that are kept to be run again, each of a person; JSON.
 CREATE TABLE saved_tables (
@@ -231,7 +242,7 @@ def require_version(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} has schema version {version} and this local-rag knows version {SCHEMA_VERSION}; use the "
             "local-rag that made it, or another folder with `--library`."
         )
-    complete = "SELECT 1 FROM sqlite_master WHERE name = 'document_links'"  # some of this version had fewer tables
+    complete = "SELECT 1 FROM sqlite_master WHERE name = 'corrections'"  # some of this version had fewer tables
     if version and (version < SCHEMA_VERSION or connection.execute(complete).fetchone() is None):
         raise LibraryError(
             f"{path} has schema version {version}, which this local-rag no longer reads; delete {path.parent} and make "

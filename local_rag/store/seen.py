@@ -19,7 +19,8 @@ _COMPARED = "compared_limits"  # among what a store remembers
 # The tables whose rows are of a document, or of a path, and the column that names it.
 _TABLES = """
 SELECT tables.name, columns.name FROM main.sqlite_master AS tables JOIN pragma_table_info(tables.name) AS columns
-WHERE tables.type = 'table' AND (columns.name = 'document_id' OR (columns.name = 'path' AND tables.name <> 'documents'))
+WHERE tables.type = 'table' AND (columns.name = 'document_id' OR (columns.name = 'path'
+AND tables.name NOT IN ('documents', 'cells', 'corrections')))
 """
 
 
@@ -98,8 +99,10 @@ def show_only(store: Store, seen: Seen) -> None:
     for table, column in [("documents", "id"), *run(_TABLES).fetchall()]:
         seen_rows = "SELECT path FROM seen_paths" if column == "path" else "SELECT id FROM seen_documents"
         run(f"CREATE TEMP VIEW {table} AS SELECT * FROM main.{table} WHERE {column} IN ({seen_rows})")  # noqa: S608
-    # Cells and tables of others are of no document, or of one that has the same content.
-    run("CREATE TEMP VIEW cells AS SELECT * FROM main.cells WHERE sha256 IN (SELECT sha256 FROM documents)")
+    # Cells belong to a document by its path and content.
+    for table in ("cells", "corrections"):
+        seen_rows = "(path, sha256) IN (SELECT path, sha256 FROM documents)"
+        run(f"CREATE TEMP VIEW {table} AS SELECT rowid, * FROM main.{table} WHERE {seen_rows}")  # noqa: S608
     if not seen.contexts:
         run("CREATE TEMP VIEW contexts AS SELECT * FROM main.contexts WHERE 0")
     run("PRAGMA query_only = ON")

@@ -15,13 +15,14 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 
 from local_rag import Library
-from local_rag.asking import Filters
+from local_rag.asking import Filters, Person
 from local_rag.display import csv_text
 from local_rag.errors import LocalRagError
+from local_rag.extraction import extraction as extraction_module
 from local_rag.extraction.asking import DocumentAsker
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import parse_columns
-from local_rag.extraction.extraction import Extraction, Table
+from local_rag.extraction.extraction import Extraction, Table, UnwrittenCells
 from local_rag.extraction.values import longest_run
 from local_rag.library import Parts
 from local_rag.model_records import PLAIN_FORM
@@ -29,6 +30,7 @@ from local_rag.records import Passage
 from local_rag.serving.extracted_files import write_table
 from local_rag.serving.table_files import columns_in
 from local_rag.store.database import Store
+from local_rag.view import View
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeGenerator, generating
 
@@ -227,6 +229,94 @@ def test_who_sees_a_part_sees_the_cells_of_no_other_document(library: Library) -
     hidden = library.extract(COLUMNS[:1]).rows[0].document
     with pytest.raises(LocalRagError, match="no longer in the library"):
         view.correct_cell(hidden, table.columns[0], Cell("stated", "x", "x", by="person"))
+
+
+def person(limits: Filters) -> Person:
+    return Person("anna", "anna", "editor", limits)
+
+
+def typed(table: Table, column: int = 0) -> dict[str, str]:
+    """Return what people typed into a column of a table, by the name of the document."""
+    cells = ((Path(row.path).name, row.cells[column]) for row in table.rows)
+    return {name: cell.text for name, cell in cells if cell and cell.by == "person"}
+
+
+def test_what_is_typed_belongs_to_a_document_and_to_those_who_see_the_same(library: Library, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    for folder in ("here", "there"):
+        (docs / folder).mkdir()
+        (docs / folder / f"{folder}.md").write_text((docs / "a.md").read_text())
+    library.index()
+    column = parse_columns(COLUMNS[:1])
+    limits = Filters(within=("here/**", "b.md"))
+    anna, other = (library.seen_by(limits, person(limits)), library.seen_by(Filters(within=("here/**",))))
+
+    def correct(view: View, name: str, text: str | None) -> None:
+        row = next(one for one in view.extract(column, ask=False).rows if one.path.endswith(name))
+        view.correct_cell(row.document, column[0], Cell("stated", text, text, by="person") if text else None)
+
+    def all_typed() -> list[dict[str, str]]:
+        return [typed(view.extract(column, ask=False)) for view in (library, anna, other)]
+
+    correct(library, "there.md", "a secret")
+    assert all_typed() == [{"there.md": "a secret"}, {}, {}], "of a copy that others do not see"
+    correct(library, "here.md", "what the host thinks")
+    assert all_typed()[1:] == [{}, {}], "the host may know more than they see"
+    correct(anna, "here.md", "by anna")
+    assert all_typed() == [{"there.md": "a secret", "here.md": "what the host thinks"}, {"here.md": "by anna"}, {}]
+    correct(anna, "b.md", "too")
+    assert all_typed()[0]["b.md"] == "too", "who sees everything may see it"
+    (docs / "here" / "here.md").rename(docs / "here" / "moved.md")
+    library.index()
+    assert all_typed()[1] == {"moved.md": "by anna", "b.md": "too"}
+    correct(anna, "moved.md", None)
+    assert all_typed()[:2] == [
+        {"there.md": "a secret", "moved.md": "what the host thinks", "b.md": "too"},
+        {"b.md": "too"},
+    ]
+    with other.reading() as store:
+        assert not store.connection.execute("SELECT 1 FROM corrections WHERE cell LIKE '%secret%'").fetchall()
+    library.remove([docs / "there"], erase=True)
+    library.close()
+    assert not [path for path in (tmp_path / "lib").rglob("*") if path.is_file() and b"a secret" in path.read_bytes()]
+
+
+def test_cells_of_a_copy_that_is_not_seen_are_not_told(library: Library, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    for folder in ("here", "there"):
+        (docs / folder).mkdir()
+        (docs / folder / f"{folder}.md").write_text((docs / "a.md").read_text())
+    limits = Filters(within=("here/**",))
+    library.index()
+    library.extract(COLUMNS[:1], filters=Filters(within=("there/**",)))
+    anna = library.seen_by(limits, person(limits))
+    assert texts(anna.extract(COLUMNS[:1], ask=False)) == [[None]]
+    library.extract(COLUMNS[:1], filters=Filters(within=("here/**",)))
+    assert texts(anna.extract(COLUMNS[:1], ask=False)) == [["Acme Ltd"]], "of a document that she sees"
+
+
+def test_without_history_cells_are_in_memory_alone(library: Library, tmp_path: Path) -> None:
+    library.close()
+    with Library(tmp_path / "lib", history=False, parts=library._parts) as quiet:
+        asked = quiet.extract(COLUMNS)
+        assert asked.asked > 0
+        assert quiet.extract(COLUMNS, ask=False).rows == asked.rows
+        assert quiet.extract(COLUMNS).asked == 0
+        with pytest.raises(LocalRagError, match="history is off"):
+            quiet.correct_cell(asked.rows[0].document, asked.columns[0], Cell("stated", "x", "x", by="person"))
+        with quiet.reading() as store:
+            assert store.value("SELECT count(*) FROM cells") == 0
+
+
+def test_of_cells_in_memory_the_last_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extraction_module, "_MOST_UNWRITTEN", 2)
+    kept = UnwrittenCells()
+    for key in "abc":
+        kept.put(("a.md", "1"), {key: key}, ())
+    assert kept.get(("a.md", "1"), ["a", "b", "c"]) == {"b": "b", "c": "c"}
+    kept.put(("a.md", "1"), {"d": "d"}, ["c"])
+    assert kept.get(("a.md", "1"), ["b", "c", "d"]) == {"b": "b", "d": "d"}
+    assert kept.get(("b.md", "1"), ["b"]) == {}
 
 
 def test_only_the_newest_version_where_that_is_wished(library: Library, tmp_path: Path) -> None:

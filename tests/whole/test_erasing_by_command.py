@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
+from local_rag.asking import Filters
 from local_rag.extraction.cells import Cell
+from local_rag.extraction.columns import parse_columns
 from local_rag.library import Parts
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeGenerator, generating
@@ -66,6 +68,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
     done("diff", "quartzfile.md", "quartzfile 2.md")
     done("brief", "documents/quartzfile.md")
     with Library(parts=PARTS) as library:
+        for name, question in (("Kept", "Customer: Who is the customer?"), ("A", "Keeper: Where is Basaltica's?")):
+            library.tables_of().add(name, parse_columns([f"{question} (text)"]), Filters(), newest=False)
         table = library.extract(["Customer: Who is the customer? (name)"])
         for row in table.rows:
             if "quartz" in row.path:
@@ -88,5 +92,7 @@ def test_nothing_of_erased_documents_is_left_in_any_file(folder: Path, run: Run)
         "EUR])",
         "350",
     ]
+    with Library(parts=PARTS) as library:
+        assert [one.name for one in library.tables_of().all()] == ["Kept"], "the other one has a word of what is erased"
     for command in ("tables", "gaps", "status", "documents"):
         assert "quartz" not in run(command, parts=PARTS).output.lower()
