@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from local_rag.reading.structure import line_starts
 from local_rag.records import Heading, Link, LinkKind, Table
+from local_rag.text.notes import note, split_notes
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -228,6 +229,55 @@ def read_wikilinks(text: str) -> tuple[str, tuple[Link, ...]]:
         return " > ".join(filter(None, (named, heading.strip().lstrip("^#"))))
 
     return _LINK.sub(shown, text), tuple(links.values())[:MOST_LINKS]
+
+
+_DEFINED = re.compile(r" {0,3}\[\^([^\]\s]{1,60})\]:[ \t]{0,20}(?=\S)")
+_BEGINS_BLOCK = re.compile(r"[ \t]{0,3}(?:\[\^|[-*+#>|]|\d{1,9}[.)]|```|~~~)")
+_SIGN = re.compile(r"[ \t]?\[\^([^\]\s]{1,60})\]")
+_LONGEST_REPEATED = 300  # characters of a note that stands at each of its signs
+
+
+def place_notes(text: str) -> str:
+    """Put the notes of Markdown, `[^1]: text`, where their signs stand, with the same lines; below a heading."""
+    if "[^" not in text:
+        return text
+    code = _code(text)
+    notes = _defined_notes(text, code)
+    defined = [(start, end) for start, end, _ in notes.values()]
+    signs = [one for one in _SIGN.finditer(text) if one[1] in notes and not _is_within(code, one.start())]
+    pieces, end, placed = list[str](), 0, set[str]()
+    changes = [(one.start(), one.end(), one[1]) for one in signs if not _is_within(defined, one.start())]
+    changes += [(*notes[name][:2], "") for name in {name for *_, name in changes}]
+    for start, last, name in sorted(changes):
+        said = notes[name][2] if name else "\n" * text.count("\n", start, last)
+        pieces += [text[end:start], "" if name in placed and len(said) > _LONGEST_REPEATED else said]
+        placed |= {name} if name else set()
+        end = last
+    lines = "".join([*pieces, text[end:]]).split("\n")
+    for number, line in enumerate(lines[:-1]):
+        if _HEADING_LINE.match(line):
+            lines[number], below = split_notes(line)
+            lines[number + 1] = " ".join(filter(None, (below, lines[number + 1])))
+    return "\n".join(lines)
+
+
+def _defined_notes(text: str, code: Sequence[tuple[int, int]]) -> dict[str, tuple[int, int, str]]:
+    """Return the start, the end and the text of each note by its name; indented lines and paragraphs go on with it."""
+    notes, start, name, said = dict[str, tuple[int, int, str]](), 0, "", list[str]()
+    position, is_below = 0, False  # a blank line
+    for line in text.splitlines(keepends=True):
+        found = _DEFINED.match(line) if not _is_within(code, position) else None
+        goes_on = line[:2] in {"  ", "\t"} or line[:1] == "\t" or not (is_below or _BEGINS_BLOCK.match(line))
+        if found and found[1] not in notes:
+            start, name, said = position, found[1], [line[found.end() :]]
+        elif name and line.strip() and goes_on:
+            said.append(line)
+        elif name and line.strip():
+            name = ""
+        position, is_below = position + len(line), not line.strip()
+        if name and not is_below:
+            notes[name] = start, position - (line[-1:] == "\n"), note(" ".join(said))
+    return notes
 
 
 def aliases_of(fields: Mapping[str, object]) -> tuple[str, ...]:

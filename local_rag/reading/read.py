@@ -23,6 +23,7 @@ from local_rag.reading.markdown import (
     blank_tags,
     find_headings,
     find_tables,
+    place_notes,
     read_wikilinks,
     title_of,
 )
@@ -161,7 +162,7 @@ def as_document(path: Path, text: str, *, kind: DocumentKind | None = None, note
     kind, language = kind or file_format.kind, file_format.language
     if kind == "markdown":
         text, fields = blank_front_matter(text)
-        text, links = read_wikilinks(blank_tags(text))
+        text, links = read_wikilinks(place_notes(blank_tags(text)))
         named = dict[str, Any](provenance=provenance_of_fields(fields), names=aliases_of(fields), links=links)
         converted = Converted(title_of(fields), text, kind, notes=notes, **named)
         return make_document(path, converted, is_source=True)

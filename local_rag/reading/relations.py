@@ -25,6 +25,7 @@ from local_rag.text.cell_values import (
     writes_decimal_comma,
 )
 from local_rag.text.names_apart import names_apart
+from local_rag.text.notes import split_notes
 from local_rag.text.tokens import word_keys
 
 MOST_COLUMNS = 200  # of a table, from the left
@@ -174,7 +175,8 @@ def _of_text(document: Document) -> Iterator[_Found]:
         rows = tuple(_pipe_rows(document.text, table))
         above = bisect_right(starts, table.start) - 1
         name = document.headings[above].title if above >= 0 else ""
-        one = _Found(name, "", page, table.columns, rows, 0, frozenset(), frozenset(), False)
+        names = tuple(split_notes(column)[0].strip() for column in table.columns)
+        one = _Found(name, "", page, names, rows, 0, frozenset(), frozenset(), False)
         if before and page and before.names == one.names and before.page and page > before.page:
             last = before.rows[-1][0] if before.rows else 0
             numbered = tuple((last + number, row) for number, row in rows)
@@ -189,7 +191,8 @@ def _of_text(document: Document) -> Iterator[_Found]:
 
 def _pipe_rows(text: str, table: Table) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(text[table.rows : table.end].splitlines(), start=1):
-        cells = [" ".join(cell.replace("\\|", "|").split()) for cell in _CELL_END.split(line.strip().strip("|"))]
+        row = split_notes(line)[0].strip().strip("|")
+        cells = [" ".join(cell.replace("\\|", "|").split()) for cell in _CELL_END.split(row)]
         if any(cells):
             yield number, [(cell.strip("*_`") if cell[:1] in {"*", "_", "`"} else cell) for cell in cells]
 

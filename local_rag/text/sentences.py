@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 
+from local_rag.text.notes import begins_note, note_spans
+
 # A full stop after one of these does not end a sentence, unless a new line follows.
 _ABBREVIATIONS = frozenset(
     """e.g i.e eg ie cf vs etc al approx ca no nos fig figs eq sec ch art vol pp p ed eds est dept ext tel min max avg
@@ -35,10 +37,16 @@ _LONGEST_WORD = 60  # characters before a full stop that are looked at
 
 
 def split_sentences(text: str) -> list[str]:
-    """Split a text after each sentence and line; joined, the parts are the text again."""
-    parts, begun = list[str](), 0
+    """Split a text after each sentence and line; joined, the parts are the text again.
+
+    A note belongs to the sentence that its sign stands in.
+    """
+    parts, begun, notes = list[str](), 0, note_spans(text)
     for match in _END.finditer(text):
-        if match.end() < len(text) and not _ends(text, begun, match):
+        while notes and notes[0][1] < match.end():
+            del notes[0]
+        is_noted = bool(notes) and (notes[0][0] < match.end() < notes[0][1] or begins_note(text, match.end()))
+        if match.end() < len(text) and ((is_noted and "\n" not in match[0]) or not _ends(text, begun, match)):
             continue
         if text[begun : match.end()].strip():
             parts.append(text[begun : match.end()])

@@ -52,6 +52,11 @@ def lists(*definitions: str, more: str = "") -> str:
     return abstracts + numbers + more
 
 
+def sign(kind: str) -> str:
+    """Return the sign of the only note of a kind: footnote, endnote or comment."""
+    return f'<w:r><w:{kind}Reference w:id="5"/></w:r>'
+
+
 def word_file(
     body: str,
     *,
@@ -60,11 +65,17 @@ def word_file(
     main: str = "word/document.xml",
     kind: str = f"{_WORD}.document.main+xml",
     chunks: Mapping[str, str] | None = None,
+    notes: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Return a document; `chunks` are files of other formats by name, with the ids c0, c1, ..."""
+    """Return a document; `chunks` are files of other formats by name, with the ids c0, c1, ...
+
+    `notes` are the paragraphs of notes by their kind: footnote, endnote or comment. Each is the only one of its kind.
+    """
     parts = {"styles": f"<w:styles {_NAMESPACES}>{styles}</w:styles>"}
     if numbering:
         parts["numbering"] = f"<w:numbering {_NAMESPACES}>{numbering}</w:numbering>"
+    for of, inner in (notes or {}).items():
+        parts[f"{of}s"] = f'<w:{of}s {_NAMESPACES}><w:{of} w:id="5" w:initials="AL">{inner}</w:{of}></w:{of}s>'
     folder, _, name = main.rpartition("/")
     related = [
         f'<Relationship Id="{part}" Type="{_OFFICE}/relationships/{part}" Target="{part}.xml"/>' for part in parts

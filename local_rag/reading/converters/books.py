@@ -3,14 +3,19 @@
 import io
 import posixpath
 import zipfile
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, notes_of, parse_xml, text_of
+from local_rag.reading.converters.html_notes import place_notes_of_files
 from local_rag.reading.converters.html_pages import LONGEST_SHEET, MENUS, parse_html, remove_invisible, to_markdown
 from local_rag.reading.converters.html_parts import apply_raising
 from local_rag.reading.decode import clean, declared_in_html, decode
 from local_rag.reading.provenance import make_provenance
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup
 
 _CONTAINER = "META-INF/container.xml"
 _MOST_SHEETS = 10  # of a book's styles
@@ -31,6 +36,7 @@ def convert_epub(data: bytes) -> Converted:
         sheets = [name for name in names if name.endswith(".css") and name in members]
         sheet = "\n".join(decode(archive.read(name))[:LONGEST_SHEET] for name in sheets[:_MOST_SHEETS])
         chapters, notes, images = [text for text in named["description"] if text], list[str](), 0
+        pages: dict[str, BeautifulSoup] = {}
         for reference in package.iterfind(".//{*}spine/{*}itemref"):
             href = hrefs.get(reference.get("idref"), "")
             names = (
@@ -42,13 +48,15 @@ def convert_epub(data: bytes) -> Converted:
                 notes.append(f"the chapter {href or reference.get('idref')} is missing")
                 continue
             content = archive.read(name)
-            page = parse_html(decode(content, declared_in_html(content)))
-            apply_raising(page, sheet)
-            notes += remove_invisible(page)
-            for menu in page.select(MENUS):
-                menu.decompose()
-            images += sum(not str(image.get("alt") or "").strip() for image in page.find_all(["img", "image"]))
-            chapters.append(to_markdown(page.body or page))
+            pages[name] = parse_html(decode(content, declared_in_html(content)))
+    place_notes_of_files(pages)
+    for page in pages.values():
+        apply_raising(page, sheet)
+        notes += remove_invisible(page)
+        for menu in page.select(MENUS):
+            menu.decompose()
+        images += sum(not str(image.get("alt") or "").strip() for image in page.find_all(["img", "image"]))
+        chapters.append(to_markdown(page.body or page))
     notes += notes_of({"image* without a description": images})
     provenance = make_provenance(date=next(iter(named["date"]), None), author=list(named["creator"]))
     title = next(filter(None, named["title"]), None)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from local_rag.reading.converters.converted import Converted, notes_of
+from local_rag.reading.converters.html_notes import place_notes
 from local_rag.reading.converters.html_parts import apply_raising, counts_from_one, list_labels, rewrite_tables
 from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.decode import clean, declared_in_html, decode_with_notes
@@ -51,6 +52,7 @@ def convert_whole_page(data: bytes, *declared: str | None) -> Converted:
     """Convert all visible text of a page, as that of a mail."""
     text, notes = decode_with_notes(data, *declared, declared_in_html(data))
     page = parse_html(text)
+    place_notes(page)
     notes += remove_invisible(page)
     body = page.body or page
     return Converted(None, clean(to_markdown(body)), "markdown", notes=(*notes, *_images(body)))
@@ -62,6 +64,7 @@ def main_content(page: "BeautifulSoup") -> tuple[str, tuple[str, ...]]:
     It is the element that is marked as such, else what trafilatura finds, if most of the words are in it; else
     everything but menus, header, footer and asides.
     """
+    place_notes(page)
     notes = remove_invisible(page)
     write_raised(page)
     _unmark_parts_of_words(page)

@@ -19,6 +19,7 @@ from local_rag.reading.converters.converted import (
     parse_xml,
     related_parts,
 )
+from local_rag.reading.converters.html_notes import place_notes
 from local_rag.reading.converters.html_pages import convert_whole_page, parse_html, to_markdown
 from local_rag.reading.converters.mail import convert_web_archive
 from local_rag.reading.converters.notation import numeral, subscript, superscript
@@ -112,8 +113,8 @@ class WordPackage:
 
 
 _STYLES = "p[style-name='Title'] => h1:fresh\ncomment-reference => sup"
+_SAYS = re.compile(r"\S")
 _PAGES, _ARCHIVES = {".htm", ".html", ".xhtml"}, {".mht", ".mhtml"}
-_NOTES = re.compile(r"(?:footnote|endnote|comment)-")
 
 _OTHER_SLIDES = re.compile(
     rb"application/vnd\.(?:openxmlformats-officedocument\.presentationml\.(?:slideshow|template)"
@@ -141,6 +142,7 @@ def convert_docx(data: bytes) -> Converted:
         external_file_access=False,
     )
     page = parse_html(f"<body>{result.value}</body>")
+    place_notes(page)
     text = to_markdown(page.body or page, _labels(page))
     text = text.replace(LABEL_BEGINS, "").replace(LABEL_ENDS, " ")
     attachments, notes = list[Attachment](), list[str]()
@@ -196,16 +198,17 @@ def _prepare(package: WordPackage, left_out: Counter[str]) -> tuple[dict[str, li
 def _labels(page: "BeautifulSoup") -> dict[int, str]:
     """Return the numbers that a Word document gives the items of its lists, by the id of their tag.
 
-    An item without one only stands around others, or is a note, which Mammoth counts.
+    An item without one only stands around others, as does one that begins with a list.
     """
-    labels: dict[int, str] = {}
+    silent = (item for item in page.select("ul > li") if not item.find(string=_SAYS, recursive=False))
+    labels = {id(item): "" for item in silent if (begin := item.find(True)) and begin.name in {"ol", "ul"}}
     for item in page.select("ol > li"):
         first = next(iter(item.find_all(string=True, limit=1)), None)
         label, ends, rest = (first or "").partition(LABEL_ENDS)
         if first is not None and ends and label.startswith(LABEL_BEGINS):
             labels[id(item)] = label.removeprefix(LABEL_BEGINS)
             first.replace_with(rest)
-        elif not _NOTES.match(str(item.get("id", ""))):
+        else:
             labels[id(item)] = ""
     return labels
 

@@ -15,6 +15,7 @@ from local_rag.reading.converters.sheets import sections_of_sheets
 from local_rag.reading.converters.tables import pipe_table
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import is_real_date, make_provenance
+from local_rag.text.notes import note, split_notes
 
 _DRAW = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
 _FORM = "{urn:oasis:names:tc:opendocument:xmlns:form:1.0}"
@@ -153,7 +154,9 @@ class _Package:
         if label is None:
             is_numbered = self._text_styles.list_style(element.get(f"{TEXT}style-name")) != ""
             label = self._lists.heading_label(element, level) if is_numbered else ""
-        return " ".join(["#" * max(1, min(6, level)), *([label] if label else []), self._line(element)])
+        title, notes = split_notes(self._line(element))
+        heading = " ".join(["#" * max(1, min(6, level)), *([label] if label else []), title])
+        return f"{heading}\n\n{notes}" if notes else heading
 
     def _list_style(self, element: Any) -> str:
         first = next(element.iter(f"{TEXT}p", f"{TEXT}h"), None)
@@ -205,7 +208,7 @@ class _Package:
         return "".join(self._inline(paragraph)).strip()
 
     def _inline(self, element: Any) -> Iterator[str]:
-        """Yield the text of a paragraph; notes and comments stand in brackets."""
+        """Yield the text of a paragraph, with its notes and comments."""
         yield _collapsed(element.text)
         for child in element:
             name = name_of(child) or "frame"
@@ -219,7 +222,8 @@ class _Package:
                 yield "\n"
             elif name in {"note", "annotation"}:
                 body = [one for one in child if not one.tag.endswith(("}note-citation", "}creator", "}date"))]
-                yield f" ({' '.join(' '.join(self.blocks(body if name == 'annotation' else body[0])).split())})"
+                is_comment = name == "annotation"
+                yield note(" ".join(self.blocks(body if is_comment else body[0])), "Comment" if is_comment else "Note")
             elif name == "number":
                 yield f"{text_of(child)} "
             elif name == "ruby-text":

@@ -12,6 +12,7 @@ from local_rag.reading.converters.tables import find_header, pipe_row, pipe_tabl
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import make_provenance
 from local_rag.records import Table
+from local_rag.text.notes import split_notes
 
 _CODE_PAGE = re.compile(r"\\ansicpg(\d{3,5})\b")
 _FONTS, _LONGEST_FONTS = re.compile(r"\{\\fonttbl(?![a-z])"), 1_000_000
@@ -46,7 +47,8 @@ _TOKEN = re.compile(
 )
 _ENDS = {"par", "line", "cell", "row", "sect", "page", "column", "nestcell", "nestrow"}
 _CHARACTERS = {"tab", "emdash", "endash", "emspace", "enspace", "bullet", "lquote", "rquote", "ldblquote", "rdblquote"}
-_NOTES, _FRAMES, _LABELS = {"footnote", "annotation"}, re.compile(r"header[lrf]?|footer[lrf]?"), {"listtext", "pntext"}
+_NOTES, _NOTE = {"footnote": "Note", "annotation": "Comment"}, re.compile(r"\((Note|Comment):\s+")
+_FRAMES, _LABELS = re.compile(r"header[lrf]?|footer[lrf]?"), {"listtext", "pntext"}
 _BOXES = {"shp", "shpinst", "shptxt", "do", "dptxbxtext", "object", "result"}
 _HIDING, _DELETING = {"v"}, {"deleted", "mvf"}
 _UP, _DOWN, _END = "\ue02b", "\ue02c", "\ue02d"  # characters for private use, around what is raised or lowered
@@ -68,7 +70,7 @@ def convert_rtf(data: bytes) -> Converted:
     text = rtf_to_text(marked, encoding=f"cp{page[1]}" if page else "cp1252", errors="replace")
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # emoji are escaped as two halves
     sections = Sections()
-    for part in _parts(write_raised(clean(text))):
+    for part in _parts(_NOTE.sub(r"(\1: ", write_raised(clean(text)))):
         if isinstance(part, str):
             _add_paragraphs(sections, part)
         else:
@@ -142,8 +144,9 @@ def _add_paragraphs(sections: Sections, text: str) -> None:
         said = _ANY_MARK.sub("", line.replace(_CELL_ENDS, " "))
         if level and said.strip():
             sections.add("\n".join(plain).strip("\n"))
-            plain = []
-            sections.heading(" ".join(said.split()), ord(level[0]) - _FIRST_LEVEL)
+            title, notes = split_notes(said)
+            plain = [notes] if notes else []
+            sections.heading(" ".join(title.split()), ord(level[0]) - _FIRST_LEVEL)
         else:
             plain.append(said)
     sections.add("\n".join(plain).strip("\n"))
@@ -228,6 +231,7 @@ class _State:
     closing: str = ""  # what is written at the end of the group
     is_label: bool = False
     is_left_out: bool = False
+    is_note: bool = False
 
 
 def rewrite(source: str, left_out: Counter[str]) -> str:
@@ -278,6 +282,8 @@ class _Rewriter:
 
     def _close(self) -> None:
         if self._state.closing and not self._state.is_left_out:
+            while self.written and self.written[-1].isspace():
+                self.written.pop()
             self.written.append(self._state.closing)
         before = self._stack.pop() if self._stack else _State()
         if self._state.is_label and not before.is_label:
@@ -296,6 +302,8 @@ class _Rewriter:
         if state.is_label:
             self._label.append(" " if word == "tab" else text if is_text else "")
             return
+        if state.is_note and word in _ENDS:
+            text = " "
         wanted = "" if word in _ENDS else state.raised
         if is_text and wanted != self._raised and text.strip("\r\n"):
             self.written += [_mark(one) for one in (_END if self._raised else "", wanted) if one]
@@ -311,7 +319,7 @@ def write_raised(text: str) -> str:
 def _opened(word: str, state: _State) -> tuple[_State, str] | None:
     """Return what holds in a group that begins with a word, and what is written in the word's place."""
     if word in _NOTES:
-        return replace(state, closing=")", raised=""), " ("
+        return replace(state, closing=")", raised="", is_note=True), f" ({_NOTES[word]}: "
     if _FRAMES.fullmatch(word) or word in _BOXES:
         return state, ""
     if word in _LABELS:
