@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from pathlib import PurePath
 
 from local_rag.answering.selection import Source
-from local_rag.answering.units import Unit, headings_of
+from local_rag.answering.units import Unit, headings_of, source_heading
 from local_rag.records import Passage
 from local_rag.text.expected_answers import question_names
 from local_rag.text.facts import Fact, missing_facts
@@ -63,7 +63,7 @@ class Attributor:
         self._question, self._asked = question, frozenset(keyword_tokens(f"{before} {question}"))
         self._units = [(number, unit) for number, source in enumerate(sources) for unit in source.units]
         self._texts = [
-            f"{headings_of(sources[number].passage)} > {unit.heading}\n{unit.text}" for number, unit in self._units
+            f"{source_heading(sources[number].passage)} > {unit.heading}\n{unit.text}" for number, unit in self._units
         ]
         self._words = [frozenset(keyword_tokens(text)) for text in self._texts]
         self._counts = Counter(word for words in self._words for word in words)

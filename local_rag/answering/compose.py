@@ -5,13 +5,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from local_rag.answering.attribution import Attribution
+from local_rag.answering.blocks import Kind
 from local_rag.answering.selection import Source, run_of, shown_of
 from local_rag.answering.translations import translated
-from local_rag.answering.units import Kind, Unit, split_units
+from local_rag.answering.units import Unit, split_units
 from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
 from local_rag.retrieval.question import Question
 from local_rag.text.expected_answers import asks_for, asks_how, asks_of_all_rows, gives
 from local_rag.text.limits import denies_its_yes
+from local_rag.text.list_labels import label_at
 from local_rag.text.tokens import keyword_tokens
 
 REFUSAL = "The documents do not answer this question."
@@ -19,8 +21,7 @@ NOT_SURE = "Not sure. This is what the documents say:"
 NOT_SAID = "The documents do not say:"
 _CLOSEST = 3  # passages to name if there is no answer
 MOST_LINES = 3  # of a quotation that stands instead of an answer
-_WRAPPED = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+(?!(?:\(?\d{1,3}[.)]|[-*+\u2022])\s)")
-_LISTED = re.compile(r"(?:\(?\d{1,3}[.)]|[-*+\u2022])\s")
+_WRAPPED = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+")
 _LONGEST = 600  # characters of a quoted unit
 _LONGEST_LIST = 2000  # characters of the items of a quoted list
 _SAID = 0.9  # the share of the words of a list that an answer has which needs no list below it
@@ -194,12 +195,14 @@ def quote_best(sentences: Iterable[Attribution], sources: Sequence[Source], *, l
 
 def in_lines(text: str, kind: Kind = "sentence") -> str:
     """Return quoted text with the lines joined that only wrap; the items of a list and the lines of code stay apart."""
-    return text if kind == "code" or text.startswith(("```", "~~~")) else _WRAPPED.sub(" ", text)
+    if kind == "code" or text.startswith(("```", "~~~")):
+        return text
+    return _WRAPPED.sub(lambda found: found[0] if label_at(text, found.end()) else " ", text)
 
 
 def is_list(text: str) -> bool:
     """Return whether quoted text consists of several items or steps."""
-    return "\n" in in_lines(text) and bool(_LISTED.match(text))
+    return "\n" in in_lines(text) and label_at(text) is not None
 
 
 def _as_quotes(units: Iterable[tuple[int, Unit]], sources: Sequence[Source], lists: bool) -> list[Quote]:

@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from local_rag.answering.units import Kind, Unit, headings_of, split_units
+from local_rag.answering.blocks import Kind
+from local_rag.answering.units import Unit, source_heading, split_units
 from local_rag.models.reader import Reader, reranked_text
 from local_rag.records import Passage, Shown
 from local_rag.retrieval.document_names import DocumentNames
@@ -26,7 +27,15 @@ _PASSAGES = 8
 _RANK_K = 10
 _WHOLE = 0.5  # the share of the tokens that a whole document may take
 _LONGEST = 900  # tokens of the list or table with the best unit that is shown whole
-_LIST: frozenset[Kind] = frozenset({"item", "step", "row", "code"})
+_LIST: frozenset[Kind] = frozenset({"item", "step", "clause", "row", "code"})
+_ALONE: frozenset[Kind] = frozenset({"row", "clause"})  # their neighbours are about other things
+_MOST_LEADS = 3  # of the items around an item
+# "see clause 4.", "as in 2.3", "under § 5": the label of a clause
+_POINTERS = (
+    re.compile(r"\b\d{1,3}(?:\.\d{1,3}){1,4}|\b\d{1,3}(?=[,.;:)]|\s*\Z)|\u00a7 ?\d{1,4}[a-z]?"),
+    re.compile(r"\b[^\W\d_]{3,12}\.? \d{1,3}(?:\.\d{1,3}){0,4}"),
+)
+_MOST_POINTED = 3  # clauses that are shown because others name them
 _LEFT_OUT = "\n\u2026\n"
 _SAME = 0.9  # the share of word triples that two copies of a text have in common
 _WORD = re.compile(r"\w+")
@@ -70,16 +79,19 @@ def select_sources(
     def cost(new: Sequence[int]) -> int:
         shown = {units[one].passage for one in chosen}
         headings = {units[one].passage for one in new} - shown
-        texts = [units[one].text for one in new] + [headings_of(passages[number]) for number in headings]
+        texts = [units[one].text for one in new] + [source_heading(passages[number]) for number in headings]
         return sum(map(count_tokens, texts))
 
     for index in _in_order(units):
         if index in others:
             continue
-        groups = [group(units, index) for group in (_whole_group, _with_neighbours)]
+        whole = _whole_group(units, index)
+        groups = [[*whole, *_pointed_at(units, passages, index)], whole, _with_neighbours(units, index)]
         new = [[one for one in group if one not in chosen and one not in others] for group in groups]
         most = room if chosen else max(room, _LONGEST)
-        fitting = next((group for group in new if cost(group) <= most), new[-1])
+        fitting = next(
+            (group for group, limit in zip(new, (room, most, most), strict=True) if cost(group) <= limit), new[-1]
+        )
         if (needed := cost(fitting)) > room and chosen:
             break
         # A long list or table that is shown whole leaves some room for other passages.
@@ -148,7 +160,8 @@ def whole_sources(question: str, lists: Sequence[Sequence[Passage]], *, reader: 
 def shown_of(sources: Sequence[Source]) -> list[Shown]:
     """Return what the model is shown of each source, with the number of the source; the first has 1."""
     return [
-        Shown(number, f"{headings_of(source.passage)}\n{source.text}") for number, source in enumerate(sources, start=1)
+        Shown(number, f"{source_heading(source.passage)}\n{source.text}")
+        for number, source in enumerate(sources, start=1)
     ]
 
 
@@ -157,7 +170,7 @@ def ranked_units(
 ) -> tuple[list[Unit], Mapping[int, float]]:
     """Return the units of passages in reading order, each with its rank for a question, and what `_read` returns."""
     units = split_units(passages)
-    headings = [headings_of(passage) for passage in passages]
+    headings = [source_heading(passage) for passage in passages]
     texts = [f"{headings[one.passage]} {one.heading}\n{one.text}" for one in units]
     overlaps = _overlaps(question, texts, [one.text for one in units])
     logits, answers = _read(question, passages, units, reader) if reader and units else ([], {})
@@ -219,24 +232,58 @@ def _in_order(units: Sequence[Unit]) -> list[int]:
 
 
 def _whole_group(units: Sequence[Unit], index: int) -> list[int]:
-    """Return a unit with its neighbours and what they introduce: a list, a table of few rows, or code.
+    """Return a unit with its neighbours, what introduces it, and what it introduces: a list, a table or code.
 
-    A row comes with its whole table if that is small, and an item with the line that introduces its list.
+    A row comes with the line above its table, and with the whole table if that is small; an item with the line above
+    its list and the items that it is in.
     """
-    group = set(_with_neighbours(units, index))
-    if units[index].kind == "row":
-        rows = run_of(units, index)
-        return rows if len(rows) <= MOST_ROWS else sorted(group)
-    if units[index].kind in _LIST and (before := run_of(units, index)[0] - 1) >= 0:
-        group |= {before} if units[before].passage == units[index].passage else set()
-    if index + 1 in group and _introduces(units[index], units[index + 1]):
-        rows = run_of(units, index + 1)
-        group |= set(rows[:MOST_ROWS])
+    unit, leads = units[index], _leads(units, index)
+    if unit.kind == "row":
+        run = run_of(units, index)
+        return sorted({*leads, *(run if len(run) <= MOST_ROWS else [index])})
+    group = {*_with_neighbours(units, index), *leads}
+    group |= set(_introduced(units, index)[:MOST_ROWS])
+    following = index + 1
+    if following in group and unit.kind not in _LIST and unit.text.rstrip().endswith(":"):
+        group |= set(run_of(units, following)[:MOST_ROWS])
     return sorted(group)
 
 
-def _introduces(unit: Unit, following: Unit) -> bool:
-    return unit.kind not in _LIST and (following.kind in _LIST or unit.text.rstrip().endswith(":"))
+def _leads(units: Sequence[Unit], index: int) -> list[int]:
+    """Return the unit that introduces one, and those that introduce that one."""
+    found = list[int]()
+    while units[index].lead >= 0 and len(found) < _MOST_LEADS:
+        unit = units[index]
+        before = range(index - 1, -1, -1)
+        place = next((at for at in before if (units[at].passage, units[at].start) == (unit.passage, unit.lead)), None)
+        if place is None:
+            break
+        found.append(index := place)
+    return found
+
+
+def _introduced(units: Sequence[Unit], index: int) -> list[int]:
+    """Return the items, rows or code that a unit introduces, with what is within them."""
+    passage, starts, found = units[index].passage, {units[index].start}, list[int]()
+    for at in range(index + 1, len(units)):
+        if units[at].passage != passage or units[at].lead < 0:
+            break
+        if units[at].lead in starts:
+            starts.add(units[at].start)
+            found.append(at)
+    return found
+
+
+def _pointed_at(units: Sequence[Unit], passages: Sequence[Passage], index: int) -> list[int]:
+    """Return the clauses of the same document that a unit names by their labels, as in `see clause 4.2`."""
+    unit = units[index]
+    found = (one[0] for pattern in _POINTERS for one in pattern.finditer(unit.text, len(unit.label)))
+    said = {" ".join(one.casefold().split()) for one in found}
+    if not said or unit.kind in {"row", "code"}:
+        return []
+    path = passages[unit.passage].path
+    labelled = (at for at, other in enumerate(units) if other.label in said and other.kind != "item" and at != index)
+    return [at for at in labelled if passages[units[at].passage].path == path][:_MOST_POINTED]
 
 
 def run_of(units: Sequence[Unit], index: int) -> list[int]:
@@ -250,13 +297,13 @@ def run_of(units: Sequence[Unit], index: int) -> list[int]:
 
 
 def _belong(one: Unit, other: Unit) -> bool:
-    steps = {one.kind, other.kind} <= {"item", "step"}
+    steps = {one.kind, other.kind} <= {"item", "step", "clause"}
     return one.passage == other.passage and (steps or (one.kind, one.paragraph) == (other.kind, other.paragraph))
 
 
 def _with_neighbours(units: Sequence[Unit], index: int) -> list[int]:
-    """Return a unit with those before and after it; a row needs none, because its neighbours are about other things."""
-    near = [index] if units[index].kind == "row" else [index - 1, index, index + 1]
+    """Return a unit with those before and after it; a row or a clause needs none."""
+    near = [index] if units[index].kind in _ALONE else [index - 1, index, index + 1]
     return [one for one in near if 0 <= one < len(units) and units[one].passage == units[index].passage]
 
 

@@ -1,36 +1,30 @@
 """Split passages into the units that a model is shown and that an answer quotes: sentences, list items, rows, code."""
 
-import re
-from collections.abc import Iterator, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Literal
 
-from local_rag.reading.formats import format_named
+from local_rag.answering.blocks import COLUMNS, ENDED, Block, Kind, speakers_in, split_blocks, title_of
+from local_rag.answering.row_texts import cells_of, header_above, row_text, sheet_rows_of
+from local_rag.reading.formats import format_of, is_mail, kind_of_source
 from local_rag.records import Passage, heading_path
 from local_rag.text.heading_lines import heading_lines
+from local_rag.text.list_labels import Outline
 from local_rag.text.sentences import split_sentences
 
-Kind = Literal["sentence", "item", "step", "row", "code"]
-
-_HEADING = re.compile(r"[^\S\n]{0,3}#{1,6}\s+(?=\S)")
-_FENCE = re.compile(r"[^\S\n]*(`{3,}|~{3,})")
-_ROW = re.compile(r"[^\S\n]*\||Row \d+: ")
-_SHEET_ROW = re.compile(r"Row \d+: ")
-_CELL_END = re.compile(r"(?<!\\)\|")
-_RULE = re.compile(r"[\s|:=_*-]+\Z")  # between the head and the rows of a table, below a heading, between sections
-_STEP = re.compile(r"[^\S\n]*\(?\d{1,3}[.)]\s")
-_ITEM = re.compile(r"[^\S\n]*[-*+\u2022]\s")
+_SHORT_CLAUSE = 400  # characters of one that is a single unit; a longer one is split into its sentences
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A sentence, list item, table row or block of code.
+    """A sentence, list item, clause, table row or block of code.
 
     `passage` is the index of its passage, and `start` and `end` its span there. `text` is what the model is shown: that
     of a row has the heads of its columns. `paragraph` is the same for the units of a paragraph, a list or a table.
-    `heading` is the nearest heading above it within the passage. For a question, `rank` is its place among all units, 0
-    for the best, and `logit` the reader's, None without one.
+    `heading` is the nearest heading above it within the passage. `label` is what a clause or item is numbered with, and
+    `lead` where the unit begins that introduces it in the passage, -1 if none does: the line above its list or table,
+    or the item that it belongs to. For a question, `rank` is its place among all units, 0 for the best, and `logit` the
+    reader's, None without one.
     """
 
     passage: int
@@ -40,23 +34,15 @@ class Unit:
     end: int
     paragraph: int
     heading: str = ""
+    label: str = ""
+    lead: int = -1
     rank: int = 0
     logit: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """Lines of a text that belong together; `kind` may also be a heading or a rule, which no answer is taken from."""
-
-    kind: Kind | Literal["heading", "rule"]
-    start: int
-    end: int
-    paragraph: int
-
-
 def split_units(passages: Sequence[Passage]) -> list[Unit]:
     """Return the units of passages, in their order; headings and the rules of tables are none."""
-    return [unit for index, passage in enumerate(passages) for unit in _units(index, passage)]
+    return [unit for index, passage in enumerate(passages) for unit in _Splitter(index, passage).units()]
 
 
 def headings_of(passage: Passage) -> str:
@@ -65,132 +51,108 @@ def headings_of(passage: Passage) -> str:
     return " ".join((f"{' '.join(passage.names)}: {path}" if passage.names else path).split())
 
 
-def _units(index: int, passage: Passage) -> Iterator[Unit]:
-    text, heading, above = passage.text, "", {passage.title, *passage.headings}
-    written = format_named(PurePath(passage.path).name)
-    # Other converters mark headings, as Markdown does.
-    is_plain = written.kind == "text" and (not written.converter or passage.page is not None)
-    titles = heading_lines(text) if is_plain else frozenset[int]()
-    blocks = list(_blocks(text, titles, in_code=written.kind == "code"))
-    head, label = _header(passage)
-    for number, block in enumerate(blocks):
-        start, end, block_text = block.start, block.end, text[block.start : block.end]
-        if number == 0 and label:
-            # The passage begins within a long row: the header of its table says in which one.
-            rest = _row(head, _cells(block_text), cut=True) if head else " ".join(block_text.split())
-            label += "" if label.endswith(":") else ";"
-            yield Unit(index, "row", f"{label} {rest}", start, end, block.paragraph)
-            continue
-        if block.kind not in {"row", "rule"}:
-            head = []
-        if block.kind == "heading":
-            words = _title(block_text)
-            heading = "" if words in above else words
-        elif block.kind == "row" and (numbered := _SHEET_ROW.match(text, start, end)):
-            yield Unit(index, "row", text[numbered.end() : end], start, end, block.paragraph, heading)
-        elif block.kind == "row":
-            cells = _cells(block_text)
-            following = blocks[number + 1] if number + 1 < len(blocks) else None
-            if following and following.kind == "rule" and not head:
-                head = cells
-                continue
-            cut = bool(passage.table_header) and not block_text.endswith("|")
-            yield Unit(index, "row", _row(head, cells, cut=cut), start, end, block.paragraph, heading)
-        elif block.kind == "sentence":
-            for first, last in _sentences(text, start, end):
-                yield Unit(index, "sentence", text[first:last], first, last, block.paragraph, heading)
-        elif block.kind != "rule":
-            yield Unit(index, block.kind, block_text, start, end, block.paragraph, heading)
+def source_heading(passage: Passage) -> str:
+    """Return the headings of a passage with the kind and the date of its document, where they are known."""
+    said, kind = passage.provenance, kind_of_source(passage.path)
+    writer = said.author.partition("<")[0].strip(" \"'") if kind == "mail" else ""
+    known = ", ".join(filter(None, (f"{kind} from {writer}" if writer else kind, said.date)))
+    return f"{headings_of(passage)} ({known})" if known else headings_of(passage)
 
 
-def _blocks(text: str, titles: Set[int], *, in_code: bool) -> Iterator[_Block]:
-    """Yield the paragraphs, list items, rows, code blocks, headings and rules of a text, without outer white space.
+class _Splitter:
+    """Split a passage block by block.
 
-    Lines that begin at one of the `titles` are headings. In source code, where "#" begins a comment, each run of lines
-    without an empty one is a block of code.
+    `before` is where the last unit below the same heading begins, `intro` and `caption` where the unit begins that
+    introduces the list or the table in which the block is; each is -1 for none.
     """
-    kind: Kind | Literal["heading", "rule"] | None = None
-    start = position = paragraph = 0
-    fence = ""
 
-    def block() -> Iterator[_Block]:
-        found = text[start:position]
-        if kind and (kept := found.strip()):
-            first = start + found.index(kept)
-            yield _Block(kind, first, first + len(kept), paragraph)
+    def __init__(self, index: int, passage: Passage) -> None:
+        self._index, self._passage, self._text = index, passage, passage.text
+        written = format_of(PurePath(passage.path))
+        # Other converters mark headings, as Markdown does.
+        is_plain = written.kind == "text" and (not written.converter or passage.page is not None)
+        titles = heading_lines(passage.text) if is_plain else frozenset[int]()
+        self._blocks = list(split_blocks(passage.text, titles, in_code=written.kind == "code"))
+        self._speakers = speakers_in(passage.text, self._blocks) if is_mail(passage.path) else {}
+        self._sheet_rows = sheet_rows_of(passage.text, self._blocks)
+        self._head, self._continued = header_above(passage)
+        self._outline, self._heading = Outline(), ""
+        self._before = self._intro = self._caption = -1
 
-    for line in text.splitlines(keepends=True):
-        fenced = None if in_code else _FENCE.match(line)
-        if fence:
-            position += len(line)
-            if fenced and fenced[1].startswith(fence):
-                yield from block()
-                kind, fence, start = None, "", position
-            continue
-        begins = "code" if fenced else _kind_of(line)
-        if in_code and begins:
-            begins = None if kind else "code"
-        elif position in titles:
-            begins = "heading"
-        # A line of plain text continues a paragraph or an item; after a heading or a row it does not.
-        if begins == "sentence" and kind in {"sentence", "item", "step"}:
-            begins = None
-        if begins or not line.strip():
-            yield from block()
-            if not line.strip() or (begins in {"heading", "code"} or kind in {"heading", "code"}):
-                paragraph += 1
-            kind, start = begins, position
-        fence = fenced[1] if fenced else ""
-        position += len(line)
-    yield from block()
+    def units(self) -> Iterator[Unit]:
+        """Yield the units, in order."""
+        for number, block in enumerate(self._blocks):
+            above = self._blocks[number - 1] if number else None
+            self._heading = self._speakers.get(block.start, self._heading)
+            if block.kind == "heading":
+                title = title_of(self._text[block.start : block.end])
+                known = {self._passage.title, *self._passage.headings}
+                self._heading, self._before, self._head = "" if title in known else title, -1, []
+                self._outline.clear()
+            elif block.kind == "row" or (above is None and self._continued):
+                yield from self._row(block, above, self._blocks[number + 1 : number + 2])
+            elif block.kind != "rule":
+                self._head = []
+                for one in _parts(self._introduced(self._unit(block, block.kind), block, above)):
+                    yield one
+                    self._before = self._before if one.text.startswith(COLUMNS) else one.start
+
+    def _unit(self, block: Block, kind: Kind) -> Unit:
+        text = self._text[block.start : block.end]
+        return Unit(self._index, kind, text, block.start, block.end, block.paragraph, self._heading)
+
+    def _introduced(self, unit: Unit, block: Block, above: Block | None) -> Unit:
+        """Return a unit with what introduces it, and enter its item."""
+        if block.kind == "code":
+            return replace(unit, lead=self._before)
+        if block.label is None or block.kind == "sentence":
+            self._outline.clear()
+            return unit
+        if not self._outline.style:
+            self._intro = self._before if above and self._introduces(above) else -1
+        lead = self._outline.enter(block.label, block.start)
+        return replace(unit, label=block.label.said, lead=self._intro if lead is None else lead)
+
+    def _row(self, block: Block, above: Block | None, following: Sequence[Block]) -> Iterator[Unit]:
+        unit = self._unit(block, "row")
+        if above is None and self._continued:
+            # The passage begins within a long row: the header of its table says in which one.
+            rest = row_text(self._head, cells_of(unit.text), cut=True) if self._head else " ".join(unit.text.split())
+            label = self._continued + ("" if self._continued.endswith(":") else ";")
+            yield replace(unit, text=f"{label} {rest}")
+            return
+        if above and above.kind not in {"row", "rule"}:
+            self._caption = self._before if self._introduces(above) else -1
+        unit = replace(unit, lead=self._caption)
+        if block.start in self._sheet_rows:
+            yield replace(unit, text=self._sheet_rows[block.start])
+        elif following and following[0].kind == "rule" and not self._head:
+            self._head = cells_of(unit.text)
+        else:
+            cut = bool(self._passage.table_header) and not unit.text.endswith("|")
+            yield replace(unit, text=row_text(self._head, cells_of(unit.text), cut=cut))
+
+    def _introduces(self, block: Block) -> bool:
+        """Return whether a block ends like what introduces a list or a table: with a colon, or as a caption."""
+        return block.kind not in {"row", "rule"} and not ENDED.search(self._text, block.start, block.end)
 
 
-def _title(line: str) -> str:
-    """Return a heading without the marks around it."""
-    words = _HEADING.sub("", line, count=1).split()
-    return " ".join(words[:-1] if words and not words[-1].strip("#") else words)
+def _parts(unit: Unit) -> Iterator[Unit]:
+    """Yield a unit, or the sentences of a paragraph or a long clause."""
+    if unit.kind != "sentence" and (unit.kind != "clause" or len(unit.text) <= _SHORT_CLAUSE):
+        yield unit
+        return
+    for number, (first, last) in enumerate(_sentences(unit.text, unit.start)):
+        text = unit.text[first - unit.start : last - unit.start]
+        part = replace(unit, kind="sentence", text=text, start=first, end=last)
+        yield replace(part, label="", lead=unit.start) if number and unit.label else part
 
 
-def _kind_of(line: str) -> Kind | Literal["heading", "rule"] | None:
-    """Return what begins with a line; None for an empty one."""
-    if not line.strip():
-        return None
-    if _RULE.match(line):
-        return "rule"
-    for pattern, kind in ((_HEADING, "heading"), (_ROW, "row"), (_STEP, "step"), (_ITEM, "item")):
-        if pattern.match(line):
-            return kind  # type: ignore[return-value]
-    return "sentence"
-
-
-def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def _sentences(text: str, start: int) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the sentences of a text that begins at an offset."""
     # Lines that are only wrapped belong together; a space is as long as a line break.
-    for part in split_sentences(text[start:end].replace("\n", " ")):
+    for part in split_sentences(text.replace("\n", " ")):
         first = start + len(part) - len(part.lstrip())
         start += len(part)
         if kept := part.strip():
             yield first, first + len(kept)
-
-
-def _header(passage: Passage) -> tuple[list[str], str]:
-    """Return the names of the columns above a passage that begins within a table, and the row that it continues."""
-    names, label = list[str](), ""
-    for line in passage.table_header.splitlines():
-        if line.startswith("|"):
-            names = _cells(line)
-        else:
-            label = _SHEET_ROW.sub("", line)
-    return names, label
-
-
-def _cells(row: str) -> list[str]:
-    text = row.strip().removeprefix("|")
-    inner = text[:-1] if text.endswith("|") and not text.endswith("\\|") else text
-    return [" ".join(cell.replace("\\|", "|").split()) for cell in _CELL_END.split(inner)]
-
-
-def _row(head: list[str], cells: list[str], *, cut: bool = False) -> str:
-    """Write a row so that it can be understood without its table; `cut` if its last cells may be missing."""
-    if len(head) != len(cells) and not (cut and len(head) > len(cells)):
-        return " | ".join(cell for cell in cells if cell)
-    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in zip(head, cells, strict=False) if cell)

@@ -187,7 +187,7 @@ def _candidates(document: DocumentText) -> Iterator[_Candidate]:
     language = language_of(document.text[:_LANGUAGE_CHARACTERS])
     empty = FUNCTION_WORDS.get(language, frozenset())
     for number, one in enumerate(document.statements):
-        if one.kind in {"sentence", "item", "step", "row"}:
+        if one.kind in {"sentence", "item", "step", "clause", "row"}:
             text = readable(one.text)
             stems = frozenset(stem for stem in keyword_tokens(text, language) if len(stem) > 1 and stem not in empty)
             yield _Candidate(number, one, text, stems)

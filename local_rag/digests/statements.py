@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 
-from local_rag.answering.units import Kind, Unit, split_units
+from local_rag.answering.blocks import Kind
+from local_rag.answering.units import Unit, split_units
 from local_rag.catalogue.contents import WholeDocument
 from local_rag.display import Name, display_path
 from local_rag.reading.formats import format_named
@@ -199,8 +200,8 @@ def _statements(document: DocumentText) -> Iterator[Statement]:
 def _parts(text: str, unit: Unit) -> Iterator[tuple[int, int]]:
     """Yield the span of a unit, or those of the sentences of an item and of lines that are no wrapped prose."""
     quoted = text[unit.start : unit.end]
-    parts = [*_separate_lines(quoted)] if unit.kind in {"sentence", "item", "step"} else [quoted]
-    if unit.kind in {"item", "step"}:
+    parts = [*_separate_lines(quoted)] if unit.kind in {"sentence", "item", "step", "clause"} else [quoted]
+    if unit.kind in {"item", "step", "clause"}:
         parts = [sentence for part in parts for sentence in split_sentences(part.replace("\n", " "))]
     start = unit.start
     for part in parts:
@@ -259,7 +260,7 @@ def _joined(document: DocumentText, statements: Iterator[Statement]) -> Iterator
 
 def _goes_on(text: str, before: Statement, following: Statement) -> bool:
     return (
-        before.kind in {"sentence", "item", "step"}
+        before.kind in {"sentence", "item", "step", "clause"}
         and following.kind == "sentence"
         and not _ENDS.search(before.text)
         and following.text[:1].islower()

@@ -7,7 +7,7 @@ because only the process that reads files needs them.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePath
 
 from local_rag.reading.mailbox import is_message
 from local_rag.records import DocumentKind
@@ -147,7 +147,7 @@ _BY_NAME["zotero.sqlite"] = Format(converter="zotero.convert_zotero")
 PLAIN_TEXT = Format()
 
 
-def format_of(path: Path) -> Format:
+def format_of(path: PurePath) -> Format:
     """Return the format of a file by its name; unknown suffixes are read as plain text."""
     return FORMATS[".eml"] if is_message(path) else format_named(path.name)
 
@@ -160,6 +160,30 @@ def format_named(name: str) -> Format:
         return Format(unsupported=LOCK)
     stem, dot, suffix = name.rpartition(".")
     return FORMATS.get(f".{suffix}".lower(), PLAIN_TEXT) if stem and dot and suffix else PLAIN_TEXT
+
+
+_SOURCES = {  # what a reader calls a document, by the converter of its format
+    "mail.convert_mail": "mail",
+    "outlook.": "mail",
+    "sheets.": "sheet",
+    "open_document.convert_ods": "sheet",
+    "html_pages.": "page",
+    "mail.convert_web_archive": "page",
+    "office.convert_pptx": "slides",
+    "open_document.convert_odp": "slides",
+    "calendars.": "calendar",
+}
+
+
+def kind_of_source(path: str) -> str:
+    """Return what a reader calls a document by its format, such as `mail` or `sheet`; empty if that says nothing."""
+    converter = format_of(PurePath(path)).converter
+    return next((kind for begins, kind in _SOURCES.items() if converter.startswith(begins)), "")
+
+
+def is_mail(path: str) -> bool:
+    """Return whether a document is a mail."""
+    return kind_of_source(path) == "mail"
 
 
 def is_expected(reason: str) -> bool:

@@ -15,7 +15,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import BinaryIO
 
 from local_rag.files import FileStamp, document_sha256, open_regular, read_stamped, stamp_of
@@ -51,7 +51,7 @@ def is_mail_folder(names: Collection[str]) -> bool:
     return set(names) >= _MAILDIR
 
 
-def is_message(path: Path) -> bool:
+def is_message(path: PurePath) -> bool:
     """Return whether a file is a message of a Maildir, by its path."""
     return path.parent.name in {"cur", "new"} and _MESSAGE.fullmatch(path.name) is not None
 
@@ -167,7 +167,9 @@ _ABOVE_QUOTED = re.compile(
 )
 _HEAD = re.compile(r"\W{0,4}(?:From|Von|De):\W{0,4}\s\S")
 _HEAD_GOES_ON = re.compile(r"\W{0,4}(?:Sent|Date|Gesendet|Datum|Envoy\u00e9|To|An|Subject|Betreff|Objet)\W{0,3}:")
+_SENT = re.compile(r"\W{0,4}(?:Sent|Date|Gesendet|Datum|Envoy\u00e9)\W{0,3}:")
 _SAYS_WHO = re.compile(r"(?:On|Am|Le|El|Il|Op|Den|Em)\b|.{0,200}(?:wrote|schrieb|\u00e9crit)")
+_MOST_OF_HEAD = 6  # lines of the head of a quoted mail
 _MOST_ABOVE = 3  # lines that say who wrote what is quoted
 _LONGEST = 400  # characters of a line that is looked at
 
@@ -195,6 +197,17 @@ def _below_separator(lines: list[str], end: int) -> int:
         if _HEAD.match(line) and sum(bool(_HEAD_GOES_ON.match(one)) for one in lines[number + 1 : number + 5]) > 1:
             return number
     return 0
+
+
+def sender_of(head: str) -> str:
+    """Return who wrote a quoted mail, and when, from the head above it; empty if a text is no such head."""
+    lines = [line[:_LONGEST].strip().lstrip("> ") for line in head.split("\n", _MOST_OF_HEAD)[:_MOST_OF_HEAD]]
+    if lines and _ABOVE_QUOTED.fullmatch(lines[0]):
+        del lines[0]
+    if not lines or not _HEAD.match(lines[0]) or sum(bool(_HEAD_GOES_ON.match(line)) for line in lines[1:]) < 2:  # noqa: PLR2004
+        return ""
+    sent = next((line for line in lines[1:] if _SENT.match(line)), "")
+    return ", ".join(filter(None, (lines[0], sent)))
 
 
 def _quoted(lines: list[str], end: int) -> int:

@@ -59,7 +59,7 @@ _PROGRAM = re.compile(
 # Dates that programs write where they know none: of their templates, and those from which they count.
 _NO_DATES = (
     "2013-12-23T23:15:00", "2013-01-27T09:14:16", "2013-01-27T09:15:58", "1601-01-01", "1899-12-30", "1899-12-31",
-    "1900-01-01", "1904-01-01", "1970-01-01", "1980-01-01", "1980-00-00",
+    "1900-01-01", "1904-01-01", "1970-01-01", "1980-01-01", "1980-00-00", "D:20000101000000",
 )  # fmt: skip
 _MAX_STATE = 64 * 2**20  # bytes of the state file of `scrape`
 _MAX_PROPERTIES = 64 * 1024  # bytes of an Office file's properties
@@ -108,7 +108,7 @@ def _properties_of(fields: Mapping[str, object]) -> Iterator[str]:
 
 def pdf_provenance(fields: Mapping[str, str]) -> Provenance:
     """Read a PDF's information dictionary."""
-    made = fields.get("CreationDate") or fields.get("ModDate")
+    made = next(filter(is_real_date, (fields.get("CreationDate"), fields.get("ModDate"))), None)
     return make_provenance(date=made, author=fields.get("Author"), tags=fields.get("Keywords"))
 
 

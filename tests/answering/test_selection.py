@@ -204,3 +204,47 @@ def test_a_party_that_is_named_in_another_sentence_of_the_passage_names_the_sour
         assert source.passage.names == names
     [whole] = select("What is the annual fee of Tidewell?", contract)
     assert whole.passage.names == ()
+
+
+def test_a_clause_comes_with_what_it_belongs_to_and_without_those_beside_it() -> None:
+    text = (
+        "2. **Fees**\n   2.1 The fee is ten.\n   2.2 The agent is paid:\n   (a) for the boat\n   (b) for the mail\n"
+        "   2.3 Rye is bread.\n3. **Other**"
+    )
+    (source,) = select("What of the mail?", text, prefer="mail", tokens=12)
+    assert source.text == "2. **Fees**\n\u2026\n2.2 The agent is paid:\n\u2026\n(b) for the mail"
+    (source,) = select("What is the agent paid?", text, prefer="agent", tokens=24)
+    assert "(a) for the boat\n(b) for the mail" in source.text
+
+
+def test_a_row_comes_with_the_caption_of_its_table_and_the_caption_with_the_rows() -> None:
+    rows = "\n".join(f"| Boat{number} | {number} |" for number in range(MOST_ROWS))
+    table = f"Rates of Alke, in pounds\n\n| Boat | Fee |\n|---|---|\n{rows}\n| Terna | 9 |"
+    (source,) = select("Terna?", table, prefer="Terna", tokens=12)
+    assert source.text == "Rates of Alke, in pounds\n\u2026\nBoat: Terna; Fee: 9"
+    small = "Rates of Alke\n\n| Boat | Fee |\n|---|---|\n| Ryle | 3 |\n| Terna | 9 |"
+    (source,) = select("Rates?", small, prefer="Rates", tokens=20)
+    assert source.text == "Rates of Alke\nBoat: Ryle; Fee: 3\nBoat: Terna; Fee: 9"
+
+
+def test_a_clause_that_another_one_names_is_shown_where_room_is_left() -> None:
+    filler = "\n".join(f"5.{number} Bread{number} is baked by the baker of the village." for number in range(1, 9))
+    named = {
+        "clause 4.2 applies": "4.2",
+        "see clause 7.": "7.",
+        "\u00a7 9 gilt": "\u00a7 9",
+        "Annex 3 says": "Annex 3:",
+    }
+    for pointer, label in named.items():
+        text = f"2.1 The boat is paid, {pointer}\n{filler}\n{label} Half of it in May.\n8.1 Rye is bread."
+        (source,) = select("What of the boat?", text, prefer="boat", tokens=40)
+        assert f"{label} Half of it in May." in source.text, label
+        assert "Half" not in select("What of the boat?", text, prefer="boat", tokens=8)[0].text
+    text = f"2.1 The boat is paid in 7 weeks.\n{filler}\n7. Half of it in May."
+    assert "Half" not in select("What of the boat?", text, prefer="boat", tokens=14)[0].text, (
+        "that is a number of weeks"
+    )
+    other = select(
+        "What of the boat?", "2.1 The boat is paid as in 4.2 of it.", "4.2 Half of it.", prefer="boat", tokens=9
+    )
+    assert "Half" not in other[0].text, "another document has other clauses"

@@ -2,10 +2,12 @@
 
 import itertools
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.answering.units import Unit, headings_of, split_units
+from local_rag.answering.units import Unit, headings_of, source_heading, split_units
+from local_rag.records import Provenance
 from tests.fakes import passage
 
 
@@ -81,7 +83,24 @@ def test_the_headings_of_a_passage_are_one_line_without_repetitions() -> None:
 
 
 _PIECES = st.sampled_from(
-    [*"\n #|-.`~", "\n\n", "One. ", "two ", "| a | b |\n", "|---|---|\n", "- item ", "1. step ", "```\n", "## Head\n"]
+    [
+        *"\n #|-.`~*>",
+        "\n\n",
+        "1.1 Of ",
+        "(a) ",
+        "**Bold**\n",
+        "Columns: a; b\n",
+        "Row 2: a: 1\n",
+        " (Note: x. Y.)",
+        "One. ",
+        "two ",
+        "| a | b |\n",
+        "|---|---|\n",
+        "- item ",
+        "1. step ",
+        "```\n",
+        "## Head\n",
+    ]
 )
 
 
@@ -123,3 +142,130 @@ def test_rows_of_a_sheet_are_units_of_their_own() -> None:
         ("row", "Boat: Terna; Leaves: 7:00"),
     ]
     assert [text[unit.start : unit.end].split(":", maxsplit=1)[0] for unit in found[1:]] == ["Row 2", "Row 3"]
+
+
+CONTRACT = """**3. Commission**
+
+3.1 The Agent is paid:
+(a) 12 % of the fee,
+   (i) half of it in Germany,
+   (ii) none at home;
+(b) its travel. (Note: Flights never. Nor taxis.)
+
+3.2 Nothing is due below 3,000. Both sides may agree otherwise.
+
+Signed in May."""
+
+
+def leads(text: str) -> dict[str, str]:
+    """Return each unit, by its first two words, with those of the one that introduces it."""
+    found = {one.start: " ".join(one.text.split()[:2]) for one in units(text)}
+    return {found[one.start]: found.get(one.lead, "") for one in units(text)}
+
+
+def test_each_clause_is_a_unit_and_says_what_it_belongs_to() -> None:
+    assert kinds(CONTRACT) == [
+        ("clause", "3.1 The Agent is paid:"),
+        ("clause", "(a) 12 % of the fee,"),
+        ("clause", "(i) half of it in Germany,"),
+        ("clause", "(ii) none at home;"),
+        ("clause", "(b) its travel. (Note: Flights never. Nor taxis.)"),
+        ("clause", "3.2 Nothing is due below 3,000. Both sides may agree otherwise."),
+        ("sentence", "Signed in May."),
+    ]
+    assert leads(CONTRACT) == {
+        "3.1 The": "", "(a) 12": "3.1 The", "(i) half": "(a) 12", "(ii) none": "(a) 12", "(b) its": "3.1 The",
+        "3.2 Nothing": "", "Signed in": "",
+    }  # fmt: skip
+    assert [one.label for one in units(CONTRACT)] == ["3.1", "a", "i", "ii", "b", "3.2", ""]
+    assert {one.heading for one in units(CONTRACT)} == {"3. Commission"}, "a bold line stands like a heading"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1. **Fees**\n   1.1 Ten a day.\n   1.2 Five at night.",
+        "Art. 1: Ten a day.\nArt. 2: Five at night.\nArt. 3: None.",
+        "\u00a7 1 Zehn am Tag.\n\u00a7 2 F\u00fcnf bei Nacht.\n\u00a7 3 Keine.",
+        "4  Bus. Sold.\n5  Boat. Kept.\n6  Car. Lent.",
+        "> (a) Ten a day.\n> (b) Five.\n> (c) None.".replace("> ", ""),
+        "i. Ten a day.\nii. Five at night.\niii. None.",
+    ],
+)
+def test_clauses_of_every_numbering_are_apart(text: str) -> None:
+    assert [one.text for one in units(text)] == [line.strip() for line in text.split("\n")]
+
+
+def test_a_long_clause_is_split_into_its_sentences_which_know_where_it_begins() -> None:
+    sentence = "Both sides keep fees and offers to themselves until the term has ended in full. "
+    found = units(f"2.1 It is paid:\n(a) {sentence * 6}\n(b) At once.")
+    assert [one.kind for one in found] == ["clause", *["sentence"] * 6, "clause"]
+    assert [one.lead for one in found] == [-1, 0, *[found[1].start] * 5, 0]
+    assert [one.label for one in found] == ["2.1", "a", *[""] * 5, "b"]
+
+
+def test_running_text_that_is_wrapped_before_a_number_goes_on() -> None:
+    assert len(units("In the year of the storm we paid\n1.5 million for the new pier and\nArt. 3 was left out.")) == 1
+
+
+def test_rows_show_their_empty_cells_so_that_no_neighbour_is_taken_for_one() -> None:
+    table = "| Guest | Room | Remarks |\n|---|---|---|\n| Hagen | 4 | |\n| Bell | 5 | nuts |\n| | | |"
+    assert [one.text for one in units(table)] == [
+        "Guest: Hagen; Room: 4; Remarks: -", "Guest: Bell; Room: 5; Remarks: nuts", ""
+    ][:2] + [one.text for one in units(table)][2:]  # fmt: skip
+    sheet = "Columns: Guest; Room; Remarks\nRow 2: Guest: Hagen; Room: 4\nRow 3: Guest: Bell; Room: 5; Remarks: nuts"
+    assert [one.text for one in units(sheet)[1:]] == [
+        "Guest: Hagen; Room: 4; Remarks: -",
+        "Guest: Bell; Room: 5; Remarks: nuts",
+    ]
+    below = "Row 7: Guest: Hagen; Remarks: late\nRow 8: Guest: Bell; Room: 5\nRow 9: Guest: Ash; Room: 6; Remarks: nuts"
+    assert [one.text for one in units(below)] == [
+        "Guest: Hagen; Room: -; Remarks: late", "Guest: Bell; Room: 5; Remarks: -", "Guest: Ash; Room: 6; Remarks: nuts"
+    ]  # fmt: skip
+
+
+def test_a_row_of_which_most_is_empty_shows_what_it_has() -> None:
+    names = " | ".join(f"C{number}" for number in range(30))
+    wide = f"| {names} |\n|{'---|' * 30}\n| 1 | 2 |{' |' * 28}"
+    assert units(wide)[0].text == "C0: 1; C1: 2"
+    columns = "; ".join(f"C{number}" for number in range(30))
+    assert units(f"Columns: {columns}\nRow 2: C0: 1; C29: 2")[1].text == "C0: 1; C29: 2"
+
+
+def test_a_row_belongs_to_the_caption_of_its_table() -> None:
+    table = "| Boat | Fee |\n|---|---|\n| Alke | 9 |"
+    for caption in ("Schedule A: rates", "2.1 The fees are:", "What it costs (in May, not decided"):
+        found = units(f"The board met.\n\n{caption}\n\n{table}")
+        assert [one.text for one in found if one.start == found[-1].lead] == [caption]
+    assert units(f"The board met.\n\n{table}")[-1].lead == -1, "a sentence is no caption"
+    sheet = units("Value in pounds\nColumns: Boat; Fee\nRow 2: Boat: Alke; Fee: 9")
+    assert [one.lead for one in sheet] == [-1, -1, 0]
+
+
+def test_in_a_mail_who_said_what_is_quoted_stays_with_it() -> None:
+    text = (
+        "Dear Ida,\nit is done.\n\nOn Tue, 3 Feb 2026, Bo Lund wrote:\n> Can you do it?\n> By May.\n>\n> Ann wrote:\n"
+        ">> Who can?\n> Bo\n\nYes.\n\n-----Original Message-----\nFrom: Cy <c@x.org>\nSent: Monday\nTo: Ida\n"
+        "Subject: Help\n\nPlease help."
+    )
+    found = {one.text: one.heading for one in split_units([passage(text, path="a.eml")])}
+    assert found["Dear Ida,\nit is done."] == ""
+    assert found["> Can you do it?"] == found["> By May."] == "On Tue, 3 Feb 2026, Bo Lund wrote"
+    assert found[">> Who can?"] == "Ann wrote"
+    assert found["Yes."] == ""
+    assert found["Please help."] == "From: Cy <c@x.org>, Sent: Monday"
+    assert {one.heading for one in units(text)} == {""}, "only a mail quotes so"
+
+
+def test_the_heading_of_a_source_says_its_kind_and_its_date() -> None:
+    said = Provenance(date="2026-02-03", author="Bo Lund <bo@x.org>")
+    for path, shown in {
+        "a.eml": "Keys (mail from Bo Lund, 2026-02-03)",
+        "a.xlsx": "Keys (sheet, 2026-02-03)",
+        "a.html": "Keys (page, 2026-02-03)",
+        "a.docx": "Keys (2026-02-03)",
+        "cur/1700000000.M1:2,S": "Keys (mail from Bo Lund, 2026-02-03)",
+    }.items():
+        assert source_heading(passage(title="Keys", path=path, provenance=said)) == shown
+    assert source_heading(passage(title="Keys", path="a.docx")) == "Keys"
+    assert source_heading(passage(title="Keys", path="a.pptx")) == "Keys (slides)"

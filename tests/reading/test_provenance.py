@@ -24,6 +24,7 @@ from local_rag.reading.provenance import (
     MAX_URL,
     make_provenance,
     office_provenance,
+    pdf_provenance,
     provenance_of_fields,
 )
 from local_rag.reading.read import parse
@@ -275,3 +276,10 @@ def test_a_scraped_pdf_is_cited_with_its_address(tmp_path: Path) -> None:
     for place, damaged in enumerate(("{", "[]", '{"a": 1}', json.dumps({"javascript:x": entry}), "[" * 100_000)):
         state.write_text(damaged + " " * place)
         assert parse(path, data).provenance.url == ""
+
+
+def test_the_day_that_a_program_writes_to_make_the_same_pdf_each_time_is_no_date() -> None:
+    fixed = "D:20000101000000+00'00'"
+    assert pdf_provenance({"CreationDate": fixed}).date == ""
+    assert pdf_provenance({"CreationDate": fixed, "ModDate": "D:20240501120000Z"}).date == "2024-05-01"
+    assert pdf_provenance({"CreationDate": "D:20000102000000Z"}).date == "2000-01-02"

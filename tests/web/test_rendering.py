@@ -14,9 +14,9 @@ from local_rag.catalogue.contents import WholeDocument
 from local_rag.records import Passage
 from local_rag.retrieval.highlights import Mark, MarkKind, marks
 from local_rag.text.sentences import unwrapped
+from local_rag.text.sheet_rows import names_above
 from local_rag.web.views.document_html import TextKind, header_above, kind_of, open_fence, render
 from local_rag.web.views.document_view import PART, address_of, find_place, view_document
-from local_rag.web.views.sheet_rows import names_above
 
 SIGNS = "ab1 .\n\n!?[]()`*_-<>&\"'#\u2022,|:\\~=+"
 LINES = r"""
@@ -208,6 +208,25 @@ def test_wrapped_lines_are_joined_and_others_stay() -> None:
     assert "</p>" in render("short\nlines", "text").partition("short\nlines")[2]
     assert "<p>a b</p>" in render("a\nb", "markdown")
     assert "a\nb</p>" in render("a\nb", "text")
+
+
+def test_each_clause_is_a_line() -> None:
+    clauses = ["1.1 Ten a day.", "1.2 It is paid:", "(a) in May, and", "(b) in June.", "1.3 None."]
+    in_item = render("1. **Fees**\n   " + "\n   ".join(clauses), "markdown")
+    assert in_item.count("<br>") == len(clauses)
+    assert [re.sub("<[^>]*>", "", line).strip() for line in in_item.split("<br>")][1:] == clauses
+    for text, kind in (
+        ("\n\n".join(clauses), "markdown"),
+        ("\n".join(clauses), "markdown"),
+        ("\n".join(clauses), "text"),
+    ):
+        shown = render(text, kind)  # type: ignore[arg-type]
+        assert [re.sub("<[^>]*>", "", line) for line in re.split(r"<br>|</p>\s*|\n", shown) if line] == clauses
+    wrapped = render(
+        "In the year of the great storm the harbour has paid for its piers\n1.5 million, and more.", "text"
+    )
+    assert "piers 1.5 million" in wrapped
+    assert "paid 1.5 million" in render("We paid\n1.5 million.", "markdown")
 
 
 def test_the_part_of_a_text_keeps_the_code_in_which_it_begins() -> None:

@@ -20,7 +20,8 @@ from markupsafe import Markup, escape
 from local_rag.reading.formats import format_named
 from local_rag.records import Passage
 from local_rag.retrieval.highlights import Mark
-from local_rag.web.views.sheet_rows import FIELD, RECORD, Cell, table_of
+from local_rag.text.list_labels import begins_item, label_at
+from local_rag.text.sheet_rows import FIELD, RECORD, Cell, table_of
 
 TextKind = Literal["markdown", "text", "sheet", "code"]
 
@@ -43,7 +44,6 @@ _LENGTH_KEPT = str.maketrans({"\r": " ", "\0": "\ufffd"})  # as the parser reads
 _WORD = re.compile(r"\w")
 _RUN = re.compile(r"\s+|\S+")
 _ADDRESS = re.compile(r"\W{0,100}?\](\((?:[^()\n]++|\([^()\n]*+\))*+\))")
-_ITEM = re.compile(r"\s*(?:\(?\d{1,3}[.)]|[-*+\u2022\u00b7\u2013])\s")
 _LAID_OUT = re.compile(r"\t|\S\s{2,}\S")  # columns, or code: such lines stay as they are
 _HEADING = re.compile(r"#{1,6} (?=\S)")
 _FENCE = re.compile(r"^ {0,3}(```++|~~~++)([^\n`]*+)$", re.MULTILINE)
@@ -333,7 +333,7 @@ class _Renderer:
     def _inline(self, token: Token, limit: int) -> None:
         writer = self._writer
         if token.type == "softbreak":
-            self._blank(limit)
+            self._break(limit)
         elif token.type == "hardbreak":
             writer.open("<br>")
         elif token.type == "code_inline":
@@ -351,10 +351,15 @@ class _Renderer:
         else:
             self._align(token.content, limit)
 
-    def _blank(self, limit: int) -> None:
-        """Write a line break as a blank, which is marked as what stands around it."""
+    def _break(self, limit: int) -> None:
+        """Begin a line for a clause, such as `(a)`; write any other line break as a blank, marked as what is around."""
         writer = self._writer
-        if writer.text[writer.done : writer.done + 1] == "\n" and writer.done < limit:
+        end = writer.text.find("\n", writer.done, limit)
+        before = writer.text[writer.text.rfind("\n", 0, max(end, 0)) + 1 : max(end, 0)]
+        own = label_at(before)
+        if end >= 0 and begins_item(writer.text, end + 1, before, [own.style] if own else ()):
+            writer.open("<br>")
+        elif writer.text[writer.done : writer.done + 1] == "\n" and writer.done < limit:
             writer.take(writer.done + 1, joined=True)
         else:
             writer.open(" ")
@@ -503,7 +508,8 @@ def _tag(token: Token, element: str) -> str:
 
 def _is_wrapped(line: str, following: str, width: int) -> bool:
     """Return whether a line ends only because the next word did not fit into the width of its paragraph."""
-    if not _LEAST_WRAPPED <= width <= _MOST_WRAPPED or _ITEM.match(following):
+    own = label_at(line)
+    if not _LEAST_WRAPPED <= width <= _MOST_WRAPPED or begins_item(following, 0, line, [own.style] if own else ()):
         return False
     if _LAID_OUT.search(line) or _LAID_OUT.search(following):
         return False

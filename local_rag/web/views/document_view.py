@@ -18,8 +18,8 @@ from local_rag.catalogue.contents import WholeDocument
 from local_rag.reading.markdown import find_headings
 from local_rag.records import Passage
 from local_rag.retrieval.highlights import Mark
+from local_rag.text.sheet_rows import names_above
 from local_rag.web.views.document_html import header_above, kind_of, open_fence, render
-from local_rag.web.views.sheet_rows import names_above
 
 PART = 40_000  # characters shown at once
 _BEFORE = 4000  # of them before a passage
