@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 from local_rag.answering.blocks import Kind
 from local_rag.answering.units import Unit, source_heading, split_units
@@ -338,18 +339,40 @@ def take_turns(lists: Sequence[Sequence[Passage]]) -> list[Passage]:
 
 
 def drop_copies(passages: Sequence[Passage]) -> list[Passage]:
-    """Keep the first of several passages with nearly the same words, and add the locations of the others to it."""
-    kept: list[tuple[frozenset[tuple[str, ...]], Passage]] = []
+    """Keep one of several passages with nearly the same words, in the place of the first, and add where the others are.
+
+    The one with the plainest name of a file is kept: a copy of it is named `Copy of House rules (2)`. Passages that
+    differ in a number or a name are no copies.
+    """
+    kept: list[tuple[frozenset[tuple[str, ...]], frozenset[str], Passage]] = []
     for passage in passages:
-        triples = _word_triples(passage.text)
-        for index, (others, first) in enumerate(kept):
-            if len(triples & others) >= _SAME * len(triples | others):
-                if passage.path != first.path and passage.location not in first.also_in:
-                    kept[index] = others, replace(first, also_in=(*first.also_in, passage.location))
+        triples, facts = _word_triples(passage.text), _telling_words(passage.text)
+        for index, (others, other_facts, first) in enumerate(kept):
+            if facts == other_facts and len(triples & others) >= _SAME * len(triples | others):
+                kept[index] = others, other_facts, _with_copy(first, passage)
                 break
         else:
-            kept.append((triples, passage))
-    return [passage for _, passage in kept]
+            kept.append((triples, facts, passage))
+    return [passage for _, _, passage in kept]
+
+
+def _with_copy(first: Passage, other: Passage) -> Passage:
+    """Return the plainer one of two copies, ranked like the first, with the location of the other."""
+    if other.path == first.path:
+        return first
+    if _plainness(other.path) < _plainness(first.path):
+        ranked = replace(other, score=first.score, hits=first.hits, weak=first.weak, best=first.best, names=first.names)
+        first, other = replace(ranked, also_in=first.also_in), first
+    return first if other.location in first.also_in else replace(first, also_in=(*first.also_in, other.location))
+
+
+def _plainness(path: str) -> tuple[int, int, str]:
+    return len(PurePath(path).stem), len(path), path
+
+
+def _telling_words(text: str) -> frozenset[str]:
+    """Return the words of a text with a digit or a capital."""
+    return frozenset(word for word in _WORD.findall(text) if not word.islower())
 
 
 def _word_triples(text: str) -> frozenset[tuple[str, ...]]:

@@ -248,3 +248,33 @@ def test_a_clause_that_another_one_names_is_shown_where_room_is_left() -> None:
         "What of the boat?", "2.1 The boat is paid as in 4.2 of it.", "4.2 Half of it.", prefer="boat", tokens=9
     )
     assert "Half" not in other[0].text, "another document has other clauses"
+
+
+def copies(*texts: tuple[str, str]) -> list[Passage]:
+    return [passage(text, key=key, path=path) for key, (path, text) in enumerate(texts, start=1)]
+
+
+def test_of_copies_the_one_with_the_plainest_name_is_cited() -> None:
+    for other in (
+        "docs/Copy of Rules (2).docx",
+        "docs/old/Rules.docx",
+        "docs/Rules - Kopie.docx",
+        "docs/Rules (1).docx",
+    ):
+        for order in (1, -1):
+            [found] = drop_copies(copies(*[("docs/Rules.docx", FERRY), (other, FERRY)][::order]))
+            assert found.path == "docs/Rules.docx"
+            assert found.also_in == (f"{other}:1",)
+    three = drop_copies(copies(("b (2).md", FERRY), ("b (1).md", FERRY), ("c.md", "Bread."), ("b.md", FERRY)))
+    assert [one.path for one in three] == ["b.md", "c.md"], "in the place of the first"
+    assert set(three[0].also_in) == {"b (1).md:1", "b (2).md:1"}
+
+
+def test_what_differs_in_the_one_number_or_name_that_matters_is_no_copy() -> None:
+    rest = " ".join(f"it holds{letter} for boats{letter} in the harbour{letter}" for letter in "abcdefgh")
+    clause = f"{FERRY} The hirer pays GBP 165 for each further hour, which Ida Lund measures, and {rest}."
+    for one, other in (("165", "210"), ("165", "1650"), ("Lund", "Berg"), ("GBP", "EUR")):
+        found = drop_copies(copies(("a.md", clause), ("b.md", clause.replace(one, other))))
+        assert [place.also_in for place in found] == [(), ()]
+    [kept] = drop_copies(copies(("a.md", clause), ("b.md", clause.replace("measures", "counts"))))
+    assert kept.also_in == ("b.md:1",)
