@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from local_rag.answering.blocks import Kind
-from local_rag.answering.units import Unit, source_heading, split_units
+from local_rag.answering.units import Unit, headings_of, source_heading, split_units
 from local_rag.models.reader import Reader, reranked_text
 from local_rag.records import Passage, Shown
 from local_rag.retrieval.document_names import DocumentNames
@@ -30,6 +30,7 @@ _WHOLE = 0.5  # the share of the tokens that a whole document may take
 _LONGEST = 900  # tokens of the list or table with the best unit that is shown whole
 _LIST: frozenset[Kind] = frozenset({"item", "step", "clause", "row", "code"})
 _ALONE: frozenset[Kind] = frozenset({"row", "clause"})  # their neighbours are about other things
+_LONG_STEP = 80  # characters from which on a numbered item says all of what it is about
 _MOST_LEADS = 3  # of the items around an item
 # "see clause 4.", "as in 2.3", "under § 5": the label of a clause
 _POINTERS = (
@@ -80,7 +81,7 @@ def select_sources(
     def cost(new: Sequence[int]) -> int:
         shown = {units[one].passage for one in chosen}
         headings = {units[one].passage for one in new} - shown
-        texts = [units[one].text for one in new] + [source_heading(passages[number]) for number in headings]
+        texts = [units[one].text for one in new] + [headings_of(passages[number]) for number in headings]
         return sum(map(count_tokens, texts))
 
     for index in _in_order(units):
@@ -171,7 +172,7 @@ def ranked_units(
 ) -> tuple[list[Unit], Mapping[int, float]]:
     """Return the units of passages in reading order, each with its rank for a question, and what `_read` returns."""
     units = split_units(passages)
-    headings = [source_heading(passage) for passage in passages]
+    headings = [headings_of(passage) for passage in passages]
     texts = [f"{headings[one.passage]} {one.heading}\n{one.text}" for one in units]
     overlaps = _overlaps(question, texts, [one.text for one in units])
     logits, answers = _read(question, passages, units, reader) if reader and units else ([], {})
@@ -303,8 +304,10 @@ def _belong(one: Unit, other: Unit) -> bool:
 
 
 def _with_neighbours(units: Sequence[Unit], index: int) -> list[int]:
-    """Return a unit with those before and after it; a row or a clause needs none."""
-    near = [index] if units[index].kind in _ALONE else [index - 1, index, index + 1]
+    """Return a unit with those before and after it; a row, a clause or an item of minutes needs none."""
+    unit = units[index]
+    is_alone = unit.kind in _ALONE or (unit.kind == "step" and len(unit.text) >= _LONG_STEP)
+    near = [index] if is_alone else [index - 1, index, index + 1]
     return [one for one in near if 0 <= one < len(units) and units[one].passage == units[index].passage]
 
 

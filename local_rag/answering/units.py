@@ -1,7 +1,10 @@
 """Split passages into the units that a model is shown and that an answer quotes: sentences, list items, rows, code."""
 
+import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import date
 from pathlib import PurePath
 
 from local_rag.answering.blocks import COLUMNS, ENDED, Block, Kind, speakers_in, split_blocks, title_of
@@ -12,6 +15,7 @@ from local_rag.text.heading_lines import heading_lines
 from local_rag.text.list_labels import Outline
 from local_rag.text.sentences import split_sentences
 
+_NO_DIGIT = re.compile(r"\D")
 _SHORT_CLAUSE = 400  # characters of one that is a single unit; a longer one is split into its sentences
 
 
@@ -52,11 +56,22 @@ def headings_of(passage: Passage) -> str:
 
 
 def source_heading(passage: Passage) -> str:
-    """Return the headings of a passage with the kind and the date of its document, where they are known."""
-    said, kind = passage.provenance, kind_of_source(passage.path)
+    """Return the headings of a passage with the kind and the date of its document, where they are known and not said.
+
+    A date is written as `9 May 2024`, which takes fewer tokens than 2024-05-09.
+    """
+    heading, said, kind = headings_of(passage), passage.provenance, kind_of_source(passage.path)
     writer = said.author.partition("<")[0].strip(" \"'") if kind == "mail" else ""
-    known = ", ".join(filter(None, (f"{kind} from {writer}" if writer else kind, said.date)))
-    return f"{headings_of(passage)} ({known})" if known else headings_of(passage)
+    is_said = said.date.replace("-", "") in _NO_DIGIT.sub("", heading)
+    written = "" if is_said else _written(said.date)
+    known = ", ".join(filter(None, (f"{kind} from {writer}" if writer else kind, written)))
+    return f"{heading} ({known})" if known else heading
+
+
+def _written(day: str) -> str:
+    with suppress(ValueError):
+        return f"{date.fromisoformat(day):%-d %B %Y}"
+    return day
 
 
 class _Splitter:

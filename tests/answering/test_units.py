@@ -260,12 +260,14 @@ def test_in_a_mail_who_said_what_is_quoted_stays_with_it() -> None:
 def test_the_heading_of_a_source_says_its_kind_and_its_date() -> None:
     said = Provenance(date="2026-02-03", author="Bo Lund <bo@x.org>")
     for path, shown in {
-        "a.eml": "Keys (mail from Bo Lund, 2026-02-03)",
-        "a.xlsx": "Keys (sheet, 2026-02-03)",
-        "a.html": "Keys (page, 2026-02-03)",
-        "a.docx": "Keys (2026-02-03)",
-        "cur/1700000000.M1:2,S": "Keys (mail from Bo Lund, 2026-02-03)",
+        "a.eml": "Keys (mail from Bo Lund, 3 February 2026)",
+        "a.xlsx": "Keys (sheet, 3 February 2026)",
+        "a.html": "Keys (page, 3 February 2026)",
+        "a.docx": "Keys (3 February 2026)",
+        "cur/1700000000.M1:2,S": "Keys (mail from Bo Lund, 3 February 2026)",
     }.items():
         assert source_heading(passage(title="Keys", path=path, provenance=said)) == shown
     assert source_heading(passage(title="Keys", path="a.docx")) == "Keys"
+    minutes = passage(title="Minutes 2026 02 03", path="a.txt", provenance=said)
+    assert source_heading(minutes) == "Minutes 2026 02 03", "it says so itself"
     assert source_heading(passage(title="Keys", path="a.pptx")) == "Keys (slides)"
