@@ -42,6 +42,7 @@ _NOTES_OF = ["li", "p", "dd", "aside", "div", "td"]
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _RAISING = ["sup", "span", "small"]
 _SAYS, _SPACE, _TO_ANCHOR = re.compile(r"\S"), re.compile(r"\s+"), re.compile("#")
+_MOST_LINKS = 50  # of a note; a chapter has more
 _MOST_SIGNS, _LONGEST_REPEATED = 5000, 300  # signs, and characters of a note that stands at each of its signs
 
 
@@ -108,11 +109,12 @@ def _note_of(target: _Target, file: str, link: "Tag") -> "Tag | None":
     if tag.name == "dt":  # its text stands beside it
         tag = tag.find_next_sibling("dd") or tag
     holder = tag if tag.name in _NOTES_OF else tag.find_parent(_NOTES_OF)
-    if holder is None or link in holder.find_all("a"):
+    links = holder.find_all("a", limit=_MOST_LINKS) if holder is not None else []
+    if holder is None or len(links) == _MOST_LINKS or tag.name in _HEADINGS or any(one is link for one in links):
         return None
     names = {str(name) for one in (link, link.parent) if one is not None for name in (one.get("id"), one.get("name"))}
-    back = (one for one in holder.find_all("a", href=True) if _address(target.file, str(one["href"]))[0] == file)
-    links_back = any(_address(target.file, str(one["href"]))[1] in names for one in back)
+    addresses = (_address(target.file, str(one.get("href", ""))) for one in links)
+    links_back = any(of == file and name in names for of, name in addresses)
     is_marked = any(_MARKED_NOTE.fullmatch(word) for word in _kind_of(holder).split())
     return holder if links_back or is_marked else None
 
@@ -128,7 +130,7 @@ def _taken(holder: "Tag", target: _Target, link: "Tag") -> "Tag":
     holder.extract()
     if beside is not None:
         beside.extract()
-    while parent is not None and parent.name in _BLOCKS and not parent.get_text().strip():
+    while parent is not None and parent.name in _BLOCKS and not parent.find(string=_SAYS):
         above = parent.parent
         parent.extract()
         parent = above
