@@ -123,8 +123,10 @@ def file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str:
     """Return the type of a folder's file system as the system names it, or "" if unknown."""
     found, longest = "", -1
     with suppress(OSError):
+        whole = folder.resolve()  # once: each query asks, and there are many mounts
+        above = {str(one) for one in (whole, *whole.parents)}
         for mount, kind in _mounts(mounts):
-            if folder.resolve().is_relative_to(mount) and len(mount) > longest:
+            if mount in above and len(mount) > longest:
                 found, longest = kind, len(mount)
     return found
 
