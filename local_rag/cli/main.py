@@ -36,6 +36,7 @@ COMMANDS = {
     "mcp": "Serve the library to editors, assistants and other MCP hosts.",
     "models": "List, pull and verify the models.",
     "people": "Choose who may use a served library, and what each person can see.",
+    "plan": "Say what a question asks for, without a language model.",
     "query": "Run a SELECT on the tables of the documents.",
     "remove": "Remove documents from the library.",
     "repair": "Check the library and rebuild what is damaged.",

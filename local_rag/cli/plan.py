@@ -1,0 +1,32 @@
+"""`local-rag plan`."""
+
+from pathlib import Path
+
+import click
+
+from local_rag.cli.options import FILE, Command, json_option, require_question
+from local_rag.display import one_line, printable_json
+from local_rag.understanding.question_reader import read_plan
+
+
+@click.command(cls=Command, epilog='Example: local-rag plan "Which NDAs from 2023 mention Acme?"')
+@click.argument("question", nargs=-1)
+@click.option("--questions", type=FILE, help="Read all questions of a file: CSV, XLSX, JSON lines, or one per line.")
+@json_option
+def command(question: tuple[str, ...], questions: Path | None, as_json: bool) -> None:
+    """Say what each QUESTION asks for, as `ask` understands it; no library and no language model is needed.
+
+    With --json, each question gives one line: an object with the fields of its plan.
+    """
+    if bool(question) == (questions is not None):
+        raise click.UsageError("Give a QUESTION or several, or --questions.")
+    asked = list(question)
+    if questions is not None:
+        # Imported here because other questions need no spreadsheets.
+        from local_rag.serving.table_files import read_questions
+
+        asked = read_questions(questions)
+    for one in asked:
+        require_question(one)
+        plan = read_plan(one)
+        click.echo(printable_json(plan.as_dict()) if as_json else one_line(str(plan)))

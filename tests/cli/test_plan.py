@@ -1,0 +1,39 @@
+"""`local-rag plan` says what questions ask for, without a library."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from local_rag import Library
+from local_rag.plan_records import FIELDS
+from tests.conftest import Run
+from tests.fakes import EMBEDS_QUICKLY
+
+NDAS = "Which NDAs mention Acme?"
+
+
+def test_each_question_gives_a_line(run: Run) -> None:
+    printed = run("plan", NDAS, "When does the boat leave?").stdout.splitlines()
+    assert printed[0] == "list of NDAs that mention \u201cAcme\u201d"
+    assert printed[1].startswith("question about passages")
+
+
+def test_questions_of_a_file_give_objects(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "asked.txt").write_text(f"{NDAS}\nWhat can you do?\n", encoding="utf-8")
+    first, second = map(json.loads, run("plan", "--questions", tmp_path / "asked.txt", "--json").stdout.splitlines())
+    assert tuple(first) == tuple(second) == FIELDS
+    assert (first["kind"], first["subject"], first["sort"]) == ("documents", "Acme", "NDAs")
+    assert 0 < first["probability"] <= 1
+    assert second["kind"] == "chat"
+
+
+@pytest.mark.parametrize("arguments", [(), ("Who?", "--questions", "asked.txt"), ("",)])
+def test_one_kind_of_questions_must_be_given(run: Run, arguments: tuple[str, ...]) -> None:
+    Path("asked.txt").write_text("Who?\n", encoding="utf-8")
+    assert run("plan", *arguments).exit_code == 2
+
+
+def test_a_library_says_what_it_understands(tmp_path: Path) -> None:
+    with Library(tmp_path / "none", parts=EMBEDS_QUICKLY) as library:
+        assert library.plan(NDAS).subject == "Acme"
