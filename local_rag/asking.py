@@ -6,6 +6,7 @@ from datetime import date
 from typing import Literal, TypedDict
 
 from local_rag.errors import QuestionError, require_known
+from local_rag.plan_records import Kind
 from local_rag.records import Answer, Outcome
 
 MAX_QUESTION = 4000  # characters
@@ -126,7 +127,9 @@ class AskOptions:
 
     `passages` is how many of the best passages the model is shown whole; with None it is shown the best parts of them.
     `rerank` uses the reader, where the profile has one. `strict` quotes instead of giving an answer with a
-    number or name that its quotation lacks. `anyway` answers even if the answer is doubtful.
+    number or name that its quotation lacks. `anyway` answers even if the answer is doubtful. With `code_only`, code
+    answers from rows, documents and changes, and no model is asked. With a `kind`, the question is understood to be one
+    of that kind.
     """
 
     passages: int | None = None
@@ -134,6 +137,8 @@ class AskOptions:
     filters: Filters = EVERYTHING
     strict: bool = True
     anyway: bool = False
+    code_only: bool = False
+    kind: Kind | None = None
 
 
 DEFAULT_OPTIONS = AskOptions()

@@ -7,7 +7,8 @@ from local_rag.asking import DEFAULT_OPTIONS, AskOptions, KeptConversation, Kept
 from local_rag.display import Name
 from local_rag.records import Answer, Passage, Written
 from local_rag.store.history import History
-from local_rag.text.small_talk import reply_to_small_talk
+from local_rag.understanding.question_reader import read_plan
+from local_rag.understanding.replies import reply_to_small_talk
 
 FORGOTTEN = "This conversation has been forgotten, so your question begins a new one."
 NOT_KEPT = "This conversation was forgotten while the answer was written, so the answer is not kept."
@@ -42,9 +43,11 @@ class Conversation:
 
         A question that repeats the previous one replaces its turn.
         """
-        if reply := reply_to_small_talk(question):
+        plan = read_plan(question, self.options.kind)
+        if plan.kind == "chat":
+            reply = reply_to_small_talk(plan)
             on_text(Written(reply))
-            return Answer(question, reply, "answered")
+            return Answer(question, reply, "answered", plan=plan)
         self.notice = ""
         if self._id is not None and not self._history.holds(self._id):
             self._begin_anew(FORGOTTEN)

@@ -157,6 +157,7 @@ def answer_as_dict(answer: Answer, name: Name = display_path) -> dict[str, Any]:
         "found": found_as_dict(answer.found, name) if answer.found else None,
         "table": table_as_dict(answer.table, name) if answer.table else None,
         "answered_from": answered_from(answer),
+        "plan": answer.plan.as_dict() if answer.plan else None,
     }
 
 

@@ -276,6 +276,12 @@ class Holdings:
             with kept.alone:
                 kept.keep(taken.sets)
 
+    @contextmanager
+    def held_rows(self, filters: Filters) -> Iterator[RelationSet]:
+        """Yield the tables that questions are asked of, kept from question to question, for one thread at a time."""
+        with self._shared.rows.alone:
+            yield self._relations(filters, self._shared.rows)
+
     def _relations(self, filters: Filters, held: HeldRows) -> RelationSet:
         """Return the tables of the documents that are seen and pass filters; they stay open while nothing changes."""
         sets = held.sets
@@ -310,7 +316,7 @@ class Holdings:
         with self._files(read_files) as from_disk:
             if from_disk and after and not is_library(self.folder):
                 return compare(*(from_disk(Path(name)) for name in (before, after)))
-            with self._named() as named:
+            with self.named() as named:
                 if after:
                     one, other = (named.open(str(name), from_disk) for name in (before, after))
                 else:
@@ -336,7 +342,7 @@ class Holdings:
         with self._files(read_files) as from_disk:
             if from_disk and names and not is_library(self.folder):
                 return write_brief([from_disk(Path(name)) for name in names], lines)
-            with self._named(as_filters(filters)) as named:
+            with self.named(as_filters(filters)) as named:
                 return write_brief(named.texts([str(name) for name in names], from_disk), lines)
 
     def _files(self, read_files: bool) -> AbstractContextManager[ReadFromDisk | None]:
@@ -344,7 +350,7 @@ class Holdings:
         return reading_files() if read_files and self.is_whole else nullcontext()
 
     @contextmanager
-    def _named(self, filters: Filters = EVERYTHING) -> Iterator[NamedDocuments]:
+    def named(self, filters: Filters = EVERYTHING) -> Iterator[NamedDocuments]:
         """Open the documents that are seen by the names that people give them."""
         with self._reading() as (store, _seen):
             yield NamedDocuments(store, Versions(store, self.settings.no_versions), self._shared.files, filters)

@@ -14,7 +14,6 @@ from typing import Any, Self, Unpack
 from local_rag.answering.answerer import Answerer, AnswerModel
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
-from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import shown_of
 from local_rag.asking import (
     EVERYTHING,
@@ -66,6 +65,7 @@ from local_rag.reading.ocr import engine as ocr_engine
 from local_rag.records import Answer, Progress, Shown, Written
 from local_rag.retrieval.filters import Sight
 from local_rag.retrieval.live_searcher import LiveSearcher
+from local_rag.retrieval.question import read_question
 from local_rag.settings import REMEMBERED, SettingFields, Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.cell_rows import drop_tables, holds_tables
 from local_rag.store.connect import is_library, remembered

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from local_rag.plan_records import Plan
+
 DocumentKind = Literal["markdown", "text", "code"]
 Chunker = Literal["auto", "fixed", "recursive", "markdown", "code"]
 # The context of each chunk. `auto`: a sentence by a model, and what distinguishes its document from similar ones, said
@@ -502,7 +504,7 @@ class TableAnswer:
 
 MOST_TABLE_ROWS, SHOWN_TABLE_ROWS = 10_000, 20  # kept with an answer, and shown below it
 
-Outcome = Literal["answered", "quoted", "refused"]
+Outcome = Literal["answered", "quoted", "refused", "left"]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -510,9 +512,10 @@ class Answer:
     """What came of a question.
 
     The outcome is `answered`; or `quoted` if the answer is doubtful, and `text` only quotes what the documents say; or
-    `refused` if nothing in them is close. `citations` are the sources that the text cites, and `quotes` what it stands
-    on. `passages` are all passages found, `read` those of which the model was shown something, `shown`, in a prompt of
-    `tokens` tokens; 0 tokens if no answer from them could be probable, so that the model was not asked. `closest` are
+    `refused` if nothing in them is close; or `left` if only code was to answer, and cannot. `citations` are the sources
+    that the text cites, and `quotes` what it stands on. `passages` are all passages found, `read` those of which the
+    model was shown something, `shown`, in a prompt of `tokens` tokens; 0 tokens if no answer from them could be
+    probable, so that the model was not asked. `closest` are
     the best passages if the question was refused. `written` counts tokens of the text. `probability` is that of the
     answer to be right, from 0 to 1, None if the model is not calibrated, and `threshold` the least probability of an
     answer that is given. `log_odds` is the model's own confidence that the answer is right, None if it was not asked
@@ -522,7 +525,7 @@ class Answer:
     model takes part in such an answer. `versions` is what other versions of a quoted document say instead, newest
     first; `text` ends with it. `corrections` are the words that were searched instead of mistyped ones. `table` is what
     code computed from rows; no model takes part in that. `named` are the paths of documents that the text may name
-    without citing them.
+    without citing them. `plan` is what the question was understood to ask for.
     """
 
     question: str
@@ -548,6 +551,7 @@ class Answer:
     corrections: tuple[Correction, ...] = ()
     table: TableAnswer | None = None
     named: tuple[str, ...] = ()
+    plan: Plan | None = None
 
     def __repr__(self) -> str:
         return f"<Answer {self.outcome} {_beginning(self.text)} citations {len(self.citations)}>"

@@ -6,13 +6,10 @@ from dataclasses import replace
 from functools import cache, partial
 from typing import Any, TypeVar
 
-from local_rag.answering.compose import REFUSAL
 from local_rag.answering.pipeline import AnswerPipeline, Telling
-from local_rag.answering.question_parts import read_question
-from local_rag.answering.translations import translated
 from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
 from local_rag.catalogue.links import without_copies
-from local_rag.digests.digest_answers import answer_digest, digest_question
+from local_rag.code_answers import CodeAnswers
 from local_rag.errors import StoppedError
 from local_rag.extraction.asking import DocumentAsker
 from local_rag.extraction.cells import Cell
@@ -24,18 +21,18 @@ from local_rag.judged import UNMARKED, Judged, Marking
 from local_rag.llama.generator import never
 from local_rag.models.choice import chosen, find, identity_of
 from local_rag.models.reader import Reader
+from local_rag.plan_records import Plan
 from local_rag.records import Answer, Found, Passage, Progress, Written
-from local_rag.retrieval.counting_questions import FindQuestion, any_question, as_words, asks_for_documents
 from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words, scope_of
-from local_rag.retrieval.question import Question
+from local_rag.retrieval.find_question import FindQuestion, any_question, as_words
+from local_rag.retrieval.question import Question, read_question
 from local_rag.retrieval.searcher import Trace, search_keywords
 from local_rag.retrieval.version_families import Versions
 from local_rag.store.asked_questions import Asker
 from local_rag.store.history_file import count_use
-from local_rag.store.relation_rows import is_in_a_text
 from local_rag.store.storage_errors import storage_errors
-from local_rag.tables.answer import answer_from_rows, as_answer
-from local_rag.text.small_talk import reply_to_small_talk
+from local_rag.understanding.question_reader import read_plan
+from local_rag.understanding.replies import reply_to_small_talk
 
 OnProgress = Callable[[Progress], None]
 T = TypeVar("T")
@@ -55,7 +52,7 @@ class View(Judged):
 
     def search_keywords(self, question: str, *, top: int, filters: Filters = EVERYTHING) -> list[Passage]:
         """Return the best passages for the words of a question; no model is loaded, and any thread may call it."""
-        asked = Question(question)
+        asked = read_question(question)
         if not self._has_store:
             index = self._live_index()
             passages = index.passages()
@@ -67,27 +64,34 @@ class View(Judged):
             versions = Versions(store, self.settings.no_versions)
             return self._told([versions.marked(passage) for passage in found], store, seen)
 
+    def plan(self, question: str) -> Plan:
+        """Return what a question asks for; no language model takes part, and any thread may ask."""
+        return read_question(question).plan
+
     def find(
         self,
         question: str,
         *,
         filters: Filters | FilterFields = EVERYTHING,
         most: int = 0,
+        exact: FindQuestion | None = None,
         progress: OnProgress = ignore,
         stop: Callable[[], bool] = never,
     ) -> Found:
-        """Return what all documents that pass the filters hold for a question that counts or lists.
+        """Return what all documents that pass the filters hold for a question that counts or lists, or for `exact`.
 
         A question for words needs no model, and any thread may ask it. For a meaning all passages are compared with the
         subject, and those near it are read sentence by sentence, or the `most` nearest of them; once `stop` returns
         True, the result is what was found until then.
         """
-        checked, asked, notes = Question(question), any_question(question), tuple[str, ...]()
-        filters, how = as_filters(filters), dict[str, Any](most=most, progress=progress, stop=stop)
+        checked = Question(question)
+        asked = exact or any_question(question, read_plan(question))
+        filters, notes = as_filters(filters), tuple[str, ...]()
+        how = dict[str, Any](most=most, progress=progress, stop=stop)
         found = self._find(checked, asked, filters, **how) if asked.rule == "names" else None
         if found is None:
             if asked.rule == "names":
-                asked = replace(asked, rule="meaning", subject=asked.sort or asked.subject, sort="")
+                asked = replace(asked, rule="meaning", subject=asked.sort or question, sort="")
             if asked.rule == "meaning" and not self._knows_relevance:
                 asked, notes = as_words(asked), (_NOT_CALIBRATED,)
             found = self._find(checked, asked, filters, **how)
@@ -198,7 +202,7 @@ class View(Judged):
         Passages that answered the same question before come first if they were `marked` as right, and last as wrong.
         The same mail in several places is one passage.
         """
-        found = self._marking(question, marked=marked)(self._trace, Question(question), top=top, **how)
+        found = self._marking(question, marked=marked)(self._trace, read_question(question), top=top, **how)
         if self._has_store:
             with self.reading() as store:
                 found = replace(found, passages=without_copies(store, found.passages))
@@ -249,20 +253,22 @@ class View(Judged):
         and the operations of the model; when it returns True, the answer ends with StoppedError. status() counts the
         question if `counted`.
         """
-        if reply := reply_to_small_talk(question):
-            on_text(Written(reply))
-            return Answer(question, reply, "answered")
         options = options or AskOptions(
             passages=passages, rerank=rerank, filters=as_filters(filters), strict=strict, anyway=anyway
         )
+        asked = read_question(question, kind=options.kind)
+        if asked.plan.kind == "chat":
+            reply = reply_to_small_talk(asked.plan)
+            on_text(Written(reply))
+            return Answer(question, reply, "answered", plan=asked.plan)
         with self._shared.one_at_a_time:
             marking, epoch = self._marking(question, marked=counted), self._asked_epoch() if counted else 0
             pipeline = self.pipeline(options, earlier, marking=marking, progress=progress, stop=stop)
             show = Telling(on_text)
             tell = on_passages if self.is_whole else lambda passages: on_passages(self._tell(passages))
-            answer = pipeline.ask(read_question(question), show=show, on_passages=tell)
+            answer = pipeline.ask(asked, show=show, on_passages=tell)
             show(answer.text)
-            if counted:
+            if counted and answer.outcome != "left":
                 self._record(answer, marking, epoch)
                 if self.settings.retention.counts:
                     count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
@@ -291,48 +297,11 @@ class View(Judged):
             with storage_errors(self.folder):
                 return self._open_searcher().searcher.reader if options.rerank else None
 
-        def search_all(question: Question, asked: FindQuestion) -> Found | None:
-            if not self._has_store or (asked.rule == "meaning" and not self._knows_relevance):
+        def find(question: Question, asked: FindQuestion) -> Found | None:
+            if asked.rule == "meaning" and not self._knows_relevance:
                 return None
             most = self.settings.find_passages
             return self._find(question, asked, options.filters, most=most, progress=progress, stop=stop)
-
-        def answer_whole(question: Question) -> Answer | None:
-            asked = digest_question(question.text)
-            if asked is None or not self._has_store:
-                return None
-            with self._named(options.filters) as named:
-                return answer_digest(question.text, asked, named)
-
-        def ask_rows(question: Question, asked: Sequence[str]) -> tuple[Answer, bool] | None:
-            if not self._has_store or asks_for_documents(question.text):
-                return None
-            with self._shared.rows.alone:
-                held = self._relations(options.filters, self._shared.rows)
-                found = held.answered(lambda: answer_from_rows(question.text, held, asked))
-                self._shared.rows.keep({})  # the question may have brought rows for which others make room
-            if found is None:
-                return None
-            if found.table and held.left_out:
-                notes = (*found.table.notes, *list(held.left_out.values())[:_MOST_NOTES])
-                found = replace(found, table=replace(found.table, notes=notes))
-            with self.reading() as store:
-                # What no row has, a text may hold.
-                sheets = [one.stored.path for one in held.named if one.stored.cells]  # that hold nothing but rows
-                of_time = bool(found.unknown) and all(any(map(str.isdigit, word)) for word in found.unknown)
-                # A year in the rows of other sheets says nothing about this one.
-                apart = sheets if of_time else [path for path in found.considered if path in sheets]
-                if is_in_a_text(store, found.unknown, apart):
-                    return None
-                # A name that no document has needs no reading, nor does what is asked of something that only rows have;
-                # another word may stand in a text in another form.
-                named = all(word[:1].isupper() or any(map(str.isdigit, word)) for word in found.unknown)
-                certain = named or (bool(found.about) and not is_in_a_text(store, found.about, apart))
-                if not found.is_asked:  # what a table lacks that the question does not name is no reason to give
-                    if not (certain and found.unknown):
-                        return None
-                    found = replace(found, refusal=translated(REFUSAL, question.text))
-                return as_answer(question.text, found, store), certain
 
         @contextmanager
         def open_versions() -> Iterator[Versions]:
@@ -353,9 +322,7 @@ class View(Judged):
             options,
             earlier=earlier,
             open_reader=open_reader,
-            search_all=search_all,
-            answer_whole=answer_whole,
-            ask_rows=ask_rows,
+            by_code=CodeAnswers(self, options.filters, find) if self._has_store else None,
             open_versions=open_versions if self._has_store else None,
             share_known=lambda question: self._share_known(question, options.filters),
             stop=stop,

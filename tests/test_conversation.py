@@ -82,40 +82,40 @@ def test_greetings_are_answered_without_searching(text: str, conversation: Conve
 
 def test_each_question_is_asked_with_those_before_it_on_its_subject(conversation: Conversation, ask: FakeAsk) -> None:
     conversation.options = AskOptions(filters=Filters(types=("md",)), rerank=False)
-    for question in ("one?", "two?"):
+    for question in ("Who is one?", "Who is two?"):
         conversation.ask(question)
-    assert earlier(ask) == ["one?"]
-    assert ask.calls[-1]["earlier"][0].answer == "Answer to one?"
+    assert earlier(ask) == ["Who is one?"]
+    assert ask.calls[-1]["earlier"][0].answer == "Answer to Who is one?"
     assert ask.calls[-1]["options"] == conversation.options
     conversation.new_subject()
-    conversation.ask("three?")
+    conversation.ask("Who is three?")
     assert earlier(ask) == []
-    conversation.ask("four?")
-    assert earlier(ask) == ["three?"]
+    conversation.ask("Who is four?")
+    assert earlier(ask) == ["Who is three?"]
 
 
 def test_conversations_are_kept_and_gone_on_with(conversation: Conversation, ask: FakeAsk, tmp_path: Path) -> None:
-    for question in ("one?", "two?"):
+    for question in ("Who is one?", "Who is two?"):
         conversation.ask(question)
     conversation.new_subject()
-    conversation.ask("three?")
+    conversation.ask("Who is three?")
     with closing(Conversation(ask, History(tmp_path))) as other:
-        other.ask("four?")
-        assert [(kept.title, kept.turns) for kept in other.kept()] == [("four?", 1), ("one?", 3)]
-        assert other.questions() == ["one?", "two?", "three?", "four?"]
+        other.ask("Who is four?")
+        assert [(kept.title, kept.turns) for kept in other.kept()] == [("Who is four?", 1), ("Who is one?", 3)]
+        assert other.questions() == ["Who is one?", "Who is two?", "Who is three?", "Who is four?"]
         assert conversation.id is not None
         other.switch(conversation.id)
-        other.ask("five?")
-        assert earlier(ask) == ["three?"], "the subject with which it ended"
+        other.ask("Who is five?")
+        assert earlier(ask) == ["Who is three?"], "the subject with which it ended"
         with pytest.raises(MissingError, match="no conversation 99"):
             other.switch("99")
         other.forget()
-        assert [kept.title for kept in other.kept()] == ["four?"]
+        assert [kept.title for kept in other.kept()] == ["Who is four?"]
         assert (other.id, other.turns, other.last) == (None, [], None)
         other.forget()
         other.forget(other.kept()[0].id)
         assert other.kept() == []
-        assert "four?" not in (tmp_path / HISTORY_FILE).read_bytes().decode(errors="replace")
+        assert "Who is four?" not in (tmp_path / HISTORY_FILE).read_bytes().decode(errors="replace")
 
 
 def test_it_is_written_out_with_the_passages_it_cites(conversation: Conversation) -> None:
@@ -130,30 +130,30 @@ def test_it_is_written_out_with_the_passages_it_cites(conversation: Conversation
 def test_a_forgotten_conversation_is_begun_anew_and_its_answer_is_not_kept(
     conversation: Conversation, ask: FakeAsk, tmp_path: Path
 ) -> None:
-    conversation.ask("one?")
+    conversation.ask("Who is one?")
     first = conversation.id
     with closing(History(tmp_path)) as other:
         other.forget_all()
-        conversation.ask("two?")
+        conversation.ask("Who is two?")
         assert (conversation.notice, earlier(ask)) == (FORGOTTEN, [])
         assert conversation.id not in (None, first)
         second = conversation.id
         ask.meanwhile = other.forget_all
-        conversation.ask("three?")
+        conversation.ask("Who is three?")
         assert (conversation.notice, conversation.kept()) == (NOT_KEPT, [])
         ask.meanwhile = lambda: None
-        conversation.ask("four?")
+        conversation.ask("Who is four?")
         assert (conversation.notice, earlier(ask)) == ("", [])
-        assert [one.title for one in other.conversations()] == ["four?"]
+        assert [one.title for one in other.conversations()] == ["Who is four?"]
         ask.meanwhile = lambda: other.forget(str(conversation.id))
-        conversation.ask("five?")
+        conversation.ask("Who is five?")
         assert other.conversations() == []
     assert second is not None
-    assert not any(word in (tmp_path / HISTORY_FILE).read_bytes() for word in (b"three?", b"five?"))
+    assert not any(word in (tmp_path / HISTORY_FILE).read_bytes() for word in (b"Who is three?", b"Who is five?"))
 
 
 def test_what_quotes_a_document_is_forgotten_with_it(conversation: Conversation, tmp_path: Path) -> None:
-    conversation.ask("A secret?")
+    conversation.ask("What is the secret?")
     with closing(History(tmp_path)) as history:
         assert history.documents() == [("", "/docs/copy.md"), ("5ec1e7", "/docs/a.md")]
         history.move_documents({"/docs/a.md": "/docs/b.md"})
@@ -170,7 +170,7 @@ def test_an_answer_about_a_document_that_is_erased_meanwhile_is_not_kept(
 ) -> None:
     with closing(History(tmp_path)) as other:
         ask.meanwhile = lambda: other.forget_documents(lambda _hash, _path: False, erased=lambda _pattern: False)
-        conversation.ask("A secret?")
+        conversation.ask("What is the secret?")
         assert conversation.notice == NOT_KEPT
     assert b"secret" not in (tmp_path / HISTORY_FILE).read_bytes()
 
@@ -178,7 +178,7 @@ def test_an_answer_about_a_document_that_is_erased_meanwhile_is_not_kept(
 def test_ids_are_not_used_twice_and_the_file_is_the_owners_alone(conversation: Conversation, tmp_path: Path) -> None:
     known = set()
     for _ in range(3):
-        conversation.ask("one?")
+        conversation.ask("Who is one?")
         known.add(conversation.id)
         conversation.forget()
     assert len(known) == 3
@@ -195,7 +195,7 @@ def test_a_file_of_another_version_is_refused_in_a_sentence(tmp_path: Path) -> N
 
 def test_where_nothing_may_be_written_it_lasts_as_long_as_it_is_open(ask: FakeAsk, tmp_path: Path) -> None:
     with closing(Conversation(ask, History(tmp_path / "missing"))) as conversation:
-        conversation.ask("one?")
+        conversation.ask("Who is one?")
         assert len(conversation.kept()) == 1
         assert "> [1]" in conversation.as_markdown()
     assert not (tmp_path / "missing").exists()

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from local_rag.retrieval import counting_questions, question
-from local_rag.retrieval.counting_questions import Phrase
+from local_rag.retrieval.find_question import Phrase
 from local_rag.retrieval.occurrences import occurrences, pattern_of
 from local_rag.text import facts, sentences, words
 from tests.support.patterns import UNBOUNDED, used_patterns
@@ -32,7 +31,6 @@ KNOWN: dict[str, tuple[dict[str, int], str]] = {
     "answering.units._STEP": LINES,
     "answering.units._ITEM": LINES,
     "reading.split_tables._ITEM": LINES,
-    "retrieval.question._pattern": ({"scan": question._LONGEST}, "the beginning of a question"),
     "text.facts._START": ({"scan": facts._START_CHARACTERS}, "looks at the few characters before a fact"),
     "text.facts._DAYS_BEFORE": ({"scan": facts._NEAR}, "looks at the few characters before a date"),
     "text.sentences._LAST_WORD": ({"scan": sentences._LONGEST_WORD}, "looks at the end of a sentence"),
@@ -56,12 +54,7 @@ BUILT = {
         "llama.external.TextVocabulary.__init__",
     ),
     *("reading.converters.rich_text.convert_rtf", "reading.converters.sheets._delimiter", "reading.ignore._matcher"),
-    *(
-        "reading.provenance._names",
-        "reading.converters.office._prepare",
-        "retrieval.counting_questions._names_question",
-    ),
-    *("retrieval.counting_questions.find_question", "retrieval.occurrences._bounded"),
+    *("reading.provenance._names", "reading.converters.office._prepare", "retrieval.occurrences._bounded"),
     *("retrieval.spelling._Visible._side_by_side", "text.facts._has_code", "text.words._cluster"),
     *("text.words._own_letters", "text.words._word"),
 }
@@ -156,19 +149,6 @@ def test_patterns_that_are_made_of_what_is_given_are_known() -> None:
 
 def test_patterns_that_are_made_with_the_first_text_take_linear_time() -> None:
     assert [fault(made(), "scan") for made in (words._word, words._cluster)] == ["", ""]
-
-
-@pytest.mark.slow
-def test_patterns_of_questions_are_quick_for_all_that_is_examined_of_one() -> None:
-    made = [pattern for _, _, patterns in counting_questions._RULES for pattern in patterns]
-    made += [pattern for _, patterns in counting_questions._NAMES for pattern in patterns]
-    late = dict[str, Pump]()
-    for pattern in (re.compile(pattern, re.IGNORECASE) for pattern in made):
-        for pump in pumps(pattern):
-            text = " ".join(pump.text(counting_questions._LONGEST).split())  # as a question is examined
-            if seconds_of(pattern, "fullmatch", text, EXPONENTIAL) > QUICK * 5:
-                late[pattern.pattern] = pump
-    assert late == {}
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from local_rag.answering.answer_checks import gives, is_seen
 from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.compose import Part, compose, text_of
 from local_rag.answering.drafting import drafts, sentences_of
@@ -33,8 +34,8 @@ from local_rag.llama.models_in_use import open_answer_engine
 from local_rag.model_records import PLAIN_FORM, AnswerForm, Calibration, InstalledModel
 from local_rag.records import Answer, Outcome
 from local_rag.retrieval.question import Question
-from local_rag.text.expected_answers import asks_for
 from local_rag.text.tokens import keyword_tokens
+from local_rag.understanding.question_reader import read_plan
 
 _CONTEXT_TOKENS = 8192
 _KEPT = 8  # answers, for a question that is asked again, anyway or not strictly
@@ -151,7 +152,7 @@ class Answerer:
             if number and self.form.refusal:
                 # Where the model was sure of an answer that failed its check, its answers to parts are no better.
                 failed = parts[0].outcome != "answered" and self._first(reading.prompts[0])[0] >= _SURE_ANSWER
-                if failed or (asks_for(asked) is not None and not _lacks(parts[0], asked)):
+                if failed or (is_seen(read_plan(asked).answer_type) and not _lacks(parts[0], asked)):
                     continue
             part = self._part(asking, number, parts)
             # Whether the answer to all of it says what no kind of thing is known for, only another answer can show.
@@ -229,7 +230,7 @@ class Answerer:
         part = Part(asked, new, "answered", likely, *odds, strict=asking.strict, checked=checked)
         if asking.anyway and new:
             return part
-        given = part.answers(asked or reading.question.text)
+        given = part.answers(reading.question)
         return replace(part, outcome=self._outcome(signals, threshold, close=close, given=given) or "refused")
 
     def _write(
@@ -322,7 +323,8 @@ def _is_hopeful(other: Reading | None, than: Reading) -> bool:
 
 def _lacks(whole: Part, asked: str) -> bool:
     """Return whether the answer to a compound question certainly lacks one of its parts."""
-    return whole.outcome != "answered" or not whole.answers(asked)
+    said = [one.sentence for one in whole.given]
+    return whole.outcome != "answered" or not said or not gives(read_plan(asked).answer_type, said, asked)
 
 
 def _repeats(sentence: str, said: AbstractSet[str]) -> bool:

@@ -14,9 +14,9 @@ from pathlib import PurePath
 from local_rag.answering.selection import Source
 from local_rag.answering.units import Unit, headings_of, source_heading
 from local_rag.records import Passage
-from local_rag.text.expected_answers import question_names
 from local_rag.text.facts import Fact, missing_facts
 from local_rag.text.facts import Source as FactSource
+from local_rag.text.question_names import question_names
 from local_rag.text.tokens import keyword_tokens
 
 # "Under the Travel Policy of 2024, ": models add it from other passages.

@@ -14,6 +14,8 @@ from typing import Any
 from local_rag.files import file_sha256
 from local_rag.keys import key_of
 from local_rag.llama.native import llama_build
+from local_rag.models.onnx.session import ONNX_FILE
+from local_rag.understanding.question_reader import CALIBRATION_FILE, SHIPPED
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -26,7 +28,8 @@ def answer_recipe(package: Path = _PACKAGE) -> str:
     """
     sources = sorted(path for path in package.rglob("*") if path.suffix in {".py", ".toml"})
     code = [[str(path.relative_to(package)), file_sha256(path)] for path in sources]
-    return key_of("answer", code, _versions(), llama_build())
+    reader = [file_sha256(SHIPPED / name) for name in (ONNX_FILE, CALIBRATION_FILE)]  # what a question is read as
+    return key_of("answer", code, reader, _versions(), llama_build())
 
 
 def _versions() -> list[list[str]]:

@@ -4,17 +4,18 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from local_rag.answering.answer_checks import asks_of_all_rows, gives_number
 from local_rag.answering.attribution import Attribution
 from local_rag.answering.blocks import Kind
 from local_rag.answering.selection import Source, run_of, shown_of
 from local_rag.answering.translations import translated
 from local_rag.answering.units import Unit, split_units
+from local_rag.plan_records import Plan
 from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
 from local_rag.retrieval.question import Question
-from local_rag.text.expected_answers import asks_for, asks_how, asks_of_all_rows, gives
-from local_rag.text.limits import denies_its_yes
 from local_rag.text.list_labels import label_at
 from local_rag.text.tokens import keyword_tokens
+from local_rag.understanding.question_reader import read_plan
 
 REFUSAL = "The documents do not answer this question."
 NOT_SURE = "Not sure. This is what the documents say:"
@@ -49,22 +50,24 @@ class Part:
         """Return whether a sentence is given, and not what it stands on quoted instead."""
         return not self.checked or (sentence.is_supported and not (self.strict and sentence.missing))
 
-    def answers(self, question: str) -> bool:
-        """Return whether a sentence is given, and those that are say what kind of thing a question asks for.
+    def plan(self, question: Question) -> Plan:
+        """Return what it asks for, as a part of a question or all of it."""
+        return read_plan(self.asked) if self.asked else question.plan
 
-        A model that reads some rows of a table cannot tell which is the highest of all, nor add them up; and it says
-        yes below a limit that what is asked exceeds.
+    def answers(self, question: Question) -> bool:
+        """Return whether a sentence is given, and those that are say a number if one is asked for.
+
+        A model that reads some rows of a table cannot tell which is the highest of all, nor add them up.
         """
         said = [one.sentence for one in self.given]
         if not (said and self.checked):
             return bool(said)
+        asked = self.asked or question.text
         units = [unit for one in self.given for _, unit in one.units]
         from_rows = bool(units) and all(unit.kind == "row" for unit in units)
-        if from_rows and asks_of_all_rows(question, [unit.text for unit in units]):
+        if from_rows and asks_of_all_rows(asked, [unit.text for unit in units]):
             return False
-        if denies_its_yes(question, " ".join(said), " ".join(unit.text for unit in units)):
-            return False
-        return gives(asks_for(question), said, question)
+        return self.plan(question).answer_type != "number" or gives_number(said, asked)
 
     @property
     def given(self) -> list[Attribution]:
@@ -90,7 +93,7 @@ def compose(
     outcomes = {part.outcome for part in parts}
     outcome: Outcome = "answered" if "answered" in outcomes else "quoted" if "quoted" in outcomes else "refused"
     said = [part for part in parts if part.outcome == outcome]
-    quotes = list(dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, question.text)))
+    quotes = list(dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, question)))
     likely = [part.likely for part in said if part.likely is not None]
     odds = [part.log_odds for part in said if part.log_odds is not None]
     of_reader = [part.reader_log_odds for part in said if part.reader_log_odds is not None]
@@ -119,12 +122,12 @@ def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: Quest
     if outcomes == {"refused"}:
         return translated(REFUSAL, question.asked)
     if "answered" not in outcomes:
-        quotes = dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, question.text))
+        quotes = dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, question))
         lines = (_quotation_line(quote, sources) for quote in quotes)
         return "\n".join([translated(NOT_SURE, question.asked), *lines])
     sentences = [" ".join(_pieces(part)) for part in parts if part.outcome == "answered"]
     given = dict.fromkeys(
-        one for part in parts if part.outcome == "answered" for one in _quotes(part, sources, question.text)
+        one for part in parts if part.outcome == "answered" for one in _quotes(part, sources, question)
     )
     lists = (one for one in given if is_list(one.text) and not _says(" ".join(sentences), one.text))
     steps = [f"{in_lines(one.text)} [{one.citation}]" for one in lists]
@@ -155,7 +158,7 @@ def _other_lines(part: Part, sources: Sequence[Source], question: Question) -> I
     """Yield what is said of a part of a question that is not answered while another one is."""
     if part.outcome == "quoted":
         yield f"{part.asked} {translated(NOT_SURE, question.asked)}"
-        yield from (_quotation_line(quote, sources) for quote in _quotes(part, sources, question.text))
+        yield from (_quotation_line(quote, sources) for quote in _quotes(part, sources, question))
     else:
         yield f"{translated(NOT_SAID, question.asked)} {part.asked}"
 
@@ -168,10 +171,10 @@ def _quotation_line(quote: Quote, sources: Sequence[Source]) -> str:
     return f"- {text} [{quote.citation}]"
 
 
-def _quotes(part: Part, sources: Sequence[Source], question: str) -> list[Quote]:
+def _quotes(part: Part, sources: Sequence[Source], question: Question) -> list[Quote]:
     if part.outcome == "refused":
         return []
-    lists = asks_how(part.asked or question)
+    lists = part.plan(question).answer_type == "how"
     if part.outcome == "quoted":
         return quote_best(part.sentences, sources, lists=lists)
     return quote_support([*part.given, *part.struck], sources, lists=lists)

@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
+from typing import TypeAlias
 
 from local_rag.answering.answerer import Answerer, Draft
-from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import (
     FIRST_TOKENS,
     MORE_TOKENS,
@@ -20,6 +20,7 @@ from local_rag.answering.selection import (
     take_turns,
     whole_sources,
 )
+from local_rag.answering.translations import translated
 from local_rag.answering.version_remarks import name_versions
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
 from local_rag.display import found_headline, times
@@ -27,12 +28,14 @@ from local_rag.errors import StoppedError
 from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
 from local_rag.records import Answer, Citation, Correction, Found, Passage, Written, heading_path
-from local_rag.retrieval.counting_questions import FindQuestion
 from local_rag.retrieval.document_names import name_documents
-from local_rag.retrieval.question import Question
+from local_rag.retrieval.question import Question, read_question
 from local_rag.retrieval.searcher import Trace
 from local_rag.retrieval.version_families import Versions
 from local_rag.text.languages import ENGLISH
+
+LEFT = "Code alone does not answer this question."
+ByCode: TypeAlias = Callable[[Question, Sequence[str]], tuple[Answer, bool] | None]
 
 _SIMILAR = 0.7  # cosine of the word counts of two passages
 _KNOWN = 0.6  # the share of a question's words that documents in its language have
@@ -55,11 +58,10 @@ class Candidates:
 class AnswerPipeline:
     """Answer questions with a search and a model, which is opened only when it is needed.
 
-    `search` finds the passages of a question or of a part of it, like `Searcher.trace`. `search_all` finds what all
-    documents hold for a question that counts or lists, `answer_whole` answers one about whole documents, and `ask_rows`
-    one about the rows of tables, with the questions before; all return None where that cannot be told. `open_versions`
-    opens the versions of documents; without it, none are named. `share_known` returns the share of a question's words
-    that the documents have. `earlier` are the turns that a question may follow.
+    `search` finds the passages of a question or of a part of it, like `Searcher.trace`. `by_code` answers a question
+    that follows others without a model, and says whether that is certain; it returns None where it cannot tell.
+    `open_versions` opens the versions of documents; without it, none are named. `share_known` returns the share of a
+    question's words that the documents have. `earlier` are the turns that a question may follow.
     `count_tokens` counts those of the answer model, without its weights. Without a reader, words and the order of
     passages choose what is shown. All that takes long ends with StoppedError once `stop` returns true.
     """
@@ -73,17 +75,14 @@ class AnswerPipeline:
         *,
         earlier: Sequence[Turn] = (),
         open_reader: Callable[[], Reader | None] = lambda: None,
-        search_all: Callable[[Question, FindQuestion], Found | None] = lambda _question, _asked: None,
-        answer_whole: Callable[[Question], Answer | None] = lambda _question: None,
-        ask_rows: Callable[[Question, Sequence[str]], tuple[Answer, bool] | None] = lambda _question, _earlier: None,
+        by_code: ByCode | None = None,
         open_versions: Callable[[], AbstractContextManager[Versions]] | None = None,
         share_known: Callable[[Question], float] = lambda _question: 1.0,
         stop: Callable[[], bool] = never,
     ) -> None:
         self._search, self._open_answerer, self._options, self._earlier = search, open_answerer, options, earlier
         self._count_tokens, self._open_reader, self._stop = count_tokens, open_reader, stop
-        self._search_all, self._answer_whole, self._ask_rows = search_all, answer_whole, ask_rows
-        self._open_versions, self._share_known = open_versions, share_known
+        self._by_code, self._open_versions, self._share_known = by_code, open_versions, share_known
 
     @contextmanager
     def _answerer(self) -> Iterator[Answerer]:
@@ -101,10 +100,9 @@ class AnswerPipeline:
         A question in another language than that of the documents is searched in English.
         """
         question = self._understood(question)
-        asked = [turn.question for turn in self._earlier]
-        search = partial(self._search, share=1 + len(question.parts), earlier=asked, check=self._check)
+        search = partial(self._search, share=1 + len(question.parts), earlier=self._before, check=self._check)
         first = search(question)
-        lists = [first.passages, *(search(Question(part)).passages for part in question.parts)]
+        lists = [first.passages, *(search(read_question(part)).passages for part in question.parts)]
         before = self._earlier[-1] if self._earlier and first.follows else None
         searched = read_question(first.question, question.typed) if first.corrections else question
         said = f"{before.question} {searched.text}" if before else searched.text
@@ -116,7 +114,7 @@ class AnswerPipeline:
             return question
         with self._answerer() as answerer:
             text = answerer.in_english(question.text)
-        translation = read_question(text, question.text) if text else question
+        translation = read_question(text, question.text, self._options.kind) if text else question
         return translation if self._share_known(translation) > known else question
 
     def select(self, found: Candidates, tokens: int = 0) -> list[Source]:
@@ -167,37 +165,31 @@ class AnswerPipeline:
     ) -> Answer:
         """Answer a question; see `Library.ask`. `show` is called with the text that stands, whenever it changes."""
         started, typed = perf_counter(), question
-        question = self._understood(typed)
-        answer, is_certain = self._answer_by_code(question)
+        question = typed if self._options.code_only else self._understood(typed)
+        found = None if self._options.anyway or self._by_code is None else self._by_code(question, self._before)
+        self._check()
+        answer, is_certain = found or (None, False)
         if answer and is_certain:
             on_passages(answer.passages)
+        elif self._options.code_only:
+            answer = Answer(typed.text, translated(LEFT, typed.text), "left")
         else:
             refusal = answer
             answer = self._name_versions(self._answer_from_passages(question, show, on_passages))
             if refusal and answer.outcome != "answered":  # it says why
                 answer = replace(refusal, passages=answer.passages, written=answer.written)
-        translated = (Correction(typed.text, question.text),) if question.typed else ()
-        corrections = (*translated, *answer.corrections)
-        return replace(answer, question=typed.text, corrections=corrections, seconds=perf_counter() - started)
+        corrected = (Correction(typed.text, question.text),) if question.typed else ()
+        corrections, seconds = (*corrected, *answer.corrections), perf_counter() - started
+        plan = answer.plan or question.plan
+        if answer.table:
+            plan = replace(plan, kind="rows", query=plan.query or answer.table.sql)
+        elif answer.shown:  # a plan that did not fit the library gave way
+            plan = replace(plan, kind="passages")
+        return replace(answer, question=typed.text, corrections=corrections, seconds=seconds, plan=plan)
 
-    def _answer_by_code(self, question: Question) -> tuple[Answer | None, bool]:
-        """Answer a question about whole documents, about rows, or one that counts or lists; None for any other.
-
-        Return also whether that is certain: what is refused because of a word that no table has may stand in a text.
-        """
-        if self._options.anyway:
-            return None, True
-        asked_before = [turn.question for turn in self._earlier]
-        if answer := self._answer_whole(question):
-            return answer, True
-        if found := self._ask_rows(question, asked_before):
-            self._check()
-            return found
-        asked = question.of_all_documents
-        if asked is None or (listed := self._search_all(question, asked)) is None:
-            return None, True
-        self._check()
-        return answer_of(listed), True
+    @property
+    def _before(self) -> list[str]:
+        return [turn.question for turn in self._earlier]
 
     def _answer_from_passages(
         self, question: Question, show: Callable[[str], None], on_passages: Callable[[Sequence[Passage]], None]

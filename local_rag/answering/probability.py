@@ -17,8 +17,7 @@ from local_rag.keys import key_of
 from local_rag.model_records import PLAIN_FORM, AnswerForm, Calibration
 
 _SHAPE_THE_PROMPT = (
-    "blocks", "row_texts", "units", "selection", "question_parts", "prompt", "attribution", "reading", "drafting",
-    "answerer",
+    "blocks", "row_texts", "units", "selection", "prompt", "attribution", "reading", "drafting", "answerer",
 )  # fmt: skip
 _VERSION = 3  # increase it when code that shapes the prompt or a signal changes without any constant changing
 _PENALTY, _STEPS = 1.0, 50

@@ -22,7 +22,7 @@ from local_rag.cli.options import (
 )
 from local_rag.cli.progress import IndexProgress
 from local_rag.cli.search import passage_as_text
-from local_rag.display import answer_as_dict, printable_json
+from local_rag.display import answer_as_dict, one_line, printable_json
 from local_rag.records import Answer, Passage, Written
 from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server
@@ -40,6 +40,7 @@ from local_rag.serving.socket_client import ask_server
 @model_option("answer", "answer with")
 @ask_options
 @click.option("--show-passages", is_flag=True, help="Print the passages found, before the answer.")
+@click.option("--explain", is_flag=True, help="Print on stderr what the question was understood to ask for.")
 @click.option("--verbose", is_flag=True, help="Report on stderr whether a running server answered.")
 @json_option
 def command(
@@ -49,18 +50,19 @@ def command(
     library: Path,
     options: AskOptions,
     show_passages: bool,
+    explain: bool,
     verbose: bool,
     as_json: bool,
     **settings: Any,
 ) -> None:
     """Answer a QUESTION, or those of a file, from the indexed documents with citations.
 
-    If the answer is doubtful, quote what the documents say; if nothing in them is close, report that. The exit code is
-    0 for all three.
+    If the answer is doubtful, quote what the documents say; if nothing in them is close, report that; with --code-only
+    leave what code does not answer. The exit code is 0 for all four.
     """
     if questions is not None:
-        if question is not None or show_passages:
-            raise click.UsageError("--questions takes neither a QUESTION nor --show-passages.")
+        if question is not None or show_passages or explain:
+            raise click.UsageError("--questions takes neither a QUESTION nor --show-passages or --explain.")
         # Imported here because one question needs neither spreadsheets nor a progress bar.
         from local_rag.cli.many_questions import ask_questions
 
@@ -107,6 +109,8 @@ def command(
             changed = opened.changed(answer)
             progress.stop()
             say_what_is_missing(opened)
+    if explain and answer.plan:
+        click.echo(one_line(f"Understood as: {answer.plan}."), err=True)
     if text is None:
         click.echo(printable_json(answer_as_dict(answer)))
     else:

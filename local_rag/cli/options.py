@@ -346,6 +346,17 @@ _ANSWER_OPTIONS = {
         is_flag=True,
         help="Let the model answer even if the answer is doubtful; read the sources before you rely on it.",
     ),
+    "code_only": click.option(
+        "--code-only",
+        is_flag=True,
+        help="Answer only what code computes from rows, documents and changes; leave any other question.",
+    ),
+    "kind": click.option(
+        "--as",
+        "kind",
+        type=click.Choice(["passages", "rows", "documents", "changes", "brief"]),
+        help="Understand the question as one about passages, rows, all documents, changes, or a summary.",
+    ),
 }
 
 

@@ -37,8 +37,10 @@ from local_rag.display import (
 from local_rag.errors import LocalRagError
 from local_rag.files import permissions_of_regular, writable, write_whole
 from local_rag.records import Correction, Passage
+from local_rag.retrieval.find_question import exact_question
 from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server
+from local_rag.understanding.question_reader import read_plan
 
 _TOP = 10
 
@@ -52,7 +54,7 @@ _TOP = 10
 )
 @click.option("--all", "every", is_flag=True, help="Search many more candidates, and print all that are not weak.")
 @click.option("--min-score", type=float, metavar="SCORE", help="Leave out passages with a lower score by the reranker.")
-@click.option("--explain", is_flag=True, help="Show the rank and score of each passage in every list.")
+@click.option("--explain", is_flag=True, help="Show what is asked for, and the rank and score of each passage.")
 @json_option
 def search(
     question: str,
@@ -87,9 +89,13 @@ def search(
             passages, corrections = found.passages, found.corrections
             reranks, profile = opened.reranks, opened.settings.profile
             say_what_is_missing(opened)
+    plan = read_plan(question)
+    if explain:
+        click.echo(one_line(f"Understood as: {plan}."), err=True)
     if as_json:
         report = {
             "question": question,
+            "plan": plan.as_dict(),
             "corrections": [asdict(one) for one in corrections],
             "reranked": reranks and options.rerank,
             "passages": [passage_as_dict(passage) for passage in passages],
@@ -122,6 +128,10 @@ def passage_as_text(number: int, passage: Passage, *, explain: bool = False) -> 
 @model_option("embed", "embed with")
 @filter_options
 @as_of_option
+@click.option("--count", is_flag=True, help="Count the documents with the text of QUESTION, as it stands.")
+@click.option("--not", "negated", is_flag=True, help="Find the documents without the text of QUESTION.")
+@click.option("--about", is_flag=True, help="Find the documents that deal with the text of QUESTION.")
+@click.option("--sort", metavar="NOUN", default="", help="Only documents named so, such as policies.")
 @click.option("--csv", "table", type=FILE, metavar="FILE", help="Also write a new CSV file.")
 @json_option
 def find(
@@ -129,6 +139,10 @@ def find(
     library: Path,
     filters: Filters,
     as_of: date | None,
+    count: bool,
+    negated: bool,
+    about: bool,
+    sort: str,
     table: Path | None,
     as_json: bool,
     **settings: Any,
@@ -137,7 +151,8 @@ def find(
 
     The QUESTION asks how many, which, or for all: `How many reports mention the crane?`, `Which policies cover travel
     expenses?`, `List every deadline in the contracts`. A few bare words are looked for as they are; quoted words
-    exactly. Ctrl-C stops a long search and shows what it has found.
+    exactly. With --count, --not, --about or --sort, the QUESTION is no question but the words to look for. Ctrl-C stops
+    a long search and shows what it has found.
     """
     require_question(question)
     filters = replace(filters, as_of=as_of)
@@ -147,7 +162,9 @@ def find(
                 raise LocalRagError(f"{table} already exists; name another file.")
     with open_library(library, **settings) as opened, stopping() as stopped, IndexProgress() as progress:
         opened.require_documents()
-        found = opened.find(question, filters=filters, progress=progress, stop=stopped.is_set)
+        is_exact = count or negated or about or bool(sort)
+        exact = exact_question(question, count=count, negated=negated, about=about, sort=sort) if is_exact else None
+        found = opened.find(question, filters=filters, exact=exact, progress=progress, stop=stopped.is_set)
     if table is not None:
         with writable(table):
             write_whole(table, found_as_csv(found))

@@ -91,6 +91,19 @@ class NamedDocuments:
         wanted = set(keyword_tokens(words)) - _GENERIC
         return [one for one in self.all if wanted and wanted <= self._words(one)]
 
+    def meant(self, words: str) -> list[StoredDocument]:
+        """Return the documents that a question calls by some words, of which some may stand in no name at all."""
+        if found := self.called(words):
+            return found
+        named = set[str]().union(*map(self._words, self.all))
+        known = [word for word in words.split() if named.intersection(keyword_tokens(word))]
+        return self.called(" ".join(known)) if 2 * len(known) >= len(words.split()) else []
+
+    def has_words_of(self, text: str) -> bool:
+        """Return whether the path or title of a document has a word of a text."""
+        words = set(keyword_tokens(text)) - _GENERIC
+        return any(words & self._words(one) for one in self.all)
+
     def _words(self, document: StoredDocument) -> set[str]:
         root = next((str(one) for one in self._store.roots() if document.path.startswith(f"{one}/")), "")
         return set(keyword_tokens(f"{document.path.removeprefix(root)} {document.title}".replace("_", " ")))

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.answering.answerer import Answerer, answer_room
-from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import whole_sources
 from local_rag.display import display_path
 from local_rag.errors import DatasetError, ReadError
@@ -28,6 +27,7 @@ from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.split import Splitting
 from local_rag.reading.walk import Walk
 from local_rag.records import Chunk, Document, Passage, Progress, Skipped, heading_path
+from local_rag.retrieval.question import read_question
 
 _SYSTEM = "You write questions for testing a search engine."
 _INSTRUCTION = (

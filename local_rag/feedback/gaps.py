@@ -8,10 +8,10 @@ import numpy as np
 
 from local_rag.asking import AskedQuestion
 from local_rag.display import Name, display_path, one_line, rows_as_csv
-from local_rag.text.expected_answers import asks_for
 from local_rag.text.languages import FUNCTION_WORDS, language_of
 from local_rag.text.tokens import keyword_tokens
 from local_rag.text.words import words_of
+from local_rag.understanding.question_reader import read_plan
 
 MOST_QUESTIONS = 500  # that are grouped; of more, the newest
 _ALIKE = 0.65  # cosine of a question to the mean of a group
@@ -112,7 +112,7 @@ def _gap(group: Sequence[tuple[AskedQuestion, int]], is_known: IsKnown, paths: C
         Unanswered(one.question, one.asked, "wrong" if one.mark == "wrong" else "refused", times)
         for one, times in group
     )
-    kinds = dict.fromkeys(filter(None, (asks_for(one.question) for one in questions)))
+    kinds = dict.fromkeys(filter(_WANTED.__contains__, (read_plan(one.question).answer_type for one in questions)))
     unknown = dict[str, str]()
     for one in questions:
         language = language_of(one.question)

@@ -409,14 +409,16 @@ class Quotation(BaseModel):
 class Answered(BaseModel):
     """What `ask` gives.
 
-    The outcome is `answered`, `quoted` where the answer is doubtful and the text only quotes the documents, or
-    `refused` where they say nothing about the question. `answered` is true only for the first.
+    The outcome is `answered`, `quoted` where the answer is doubtful and the text only quotes the documents, `refused`
+    where they say nothing about the question, or `left` where only code was to answer. `answered` is true only for the
+    first.
     """
 
     question: str
-    outcome: Literal["answered", "quoted", "refused"]
+    outcome: Literal["answered", "quoted", "refused", "left"]
     answered: bool
     text: str = Field(description="The answer as Markdown, with remarks, sources and quotations below it.")
+    understood_as: str = Field(description="What the question was understood to ask for.")
     remarks: list[str] = Field(description="What a reader must know of this answer; the text has them too.")
     probability: float | None = Field(description="How probable it is that the answer is right; null if unknown.")
     quotes: list[Quotation]

@@ -336,6 +336,7 @@ async def ask(service: Service, asked: shapes.AskArguments, caller: Caller, tell
         question=printable(answer.question),
         outcome=answer.outcome,
         answered=answer.answered,
+        understood_as=printable(str(answer.plan or "")),
         text=await service.aside(lambda: answer_as_markdown(answer, changed=served.changed, escape=printable)),
         remarks=remarks(answer, str, served.changed),
         probability=answer.probability,

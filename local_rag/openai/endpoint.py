@@ -29,7 +29,8 @@ from local_rag.serving.http import EventStream, caller_of, error_object, json_re
 from local_rag.serving.job import Failure, Job, Ping, Result, failure
 from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import Service
-from local_rag.text.small_talk import reply_to_small_talk
+from local_rag.understanding.question_reader import read_plan
+from local_rag.understanding.replies import reply_to_small_talk
 
 _READ = {"model", "messages", "stream", "stream_options"}
 # Values that ask for what is done in any case.
@@ -302,8 +303,10 @@ class Completion:
         question = self._asked.question
         if not is_utf8(question):
             return None  # what it is asked with refuses it
-        reply = reply_to_client_task(question) or reply_to_small_talk(question)
-        return Answer(question, reply, "answered") if reply else None
+        if reply := reply_to_client_task(question):
+            return Answer(question, reply, "answered")
+        plan = read_plan(question)
+        return Answer(question, reply_to_small_talk(plan), "answered", plan=plan) if plan.kind == "chat" else None
 
     def _ask(self) -> Job[ServedAnswer]:
         asked = AskRequest(question=self._asked.question, options=self._options, earlier=self._asked.earlier)

@@ -1,6 +1,5 @@
-"""Tell which versions of a document a question asks for: the newest, unless it names another or compares them."""
+"""Tell which versions of a document a question asks for: the newest, unless it names another or asks for changes."""
 
-import re
 from calendar import monthrange
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -10,11 +9,12 @@ from itertools import chain, combinations
 from pathlib import PurePath
 
 from local_rag.asking import Filters
+from local_rag.plan_records import Plan
 from local_rag.records import Passage
 from local_rag.retrieval.highlights import closest_sentence, readable
+from local_rag.retrieval.question import Question
 from local_rag.retrieval.version_families import (
     HEADING,
-    OLDER_WORDS,
     Version,
     Versions,
     corresponding,
@@ -31,53 +31,30 @@ from local_rag.text.words import blank
 
 _LAST_MONTH, _YEAR = 12, 4
 _EXAMINED, _TITLE = 2000, 300  # characters of a question and a title
-_WORD = re.compile(r"[^\W\d_]+")
-_OLDEST = frozenset({"original", "first", "initial"})
-_FORMER = OLDER_WORDS | {"older", "former", "earlier", "prior", "outdated", "expired"}
-_VERSION = r"(?:version|edition|revision|release|draft)"
-_OLDER_VERSION = re.compile(
-    rf"\b(?P<word>{'|'.join(sorted(_FORMER | _OLDEST))})\s+(?:[\w'-]{{1,40}}\s+){{0,2}}?{_VERSION}s?\b", re.IGNORECASE
-)
-# Of another thing such a word says nothing about versions: "the old building", "my previous employer".
-_OLDER_DOCUMENT = re.compile(
-    rf"\b(?P<word>{'|'.join(sorted(_FORMER))})\s+(?:[\w'-]{{1,40}}\s+){{0,2}}?"
-    r"(?P<noun>contract|agreement|policy|handbook|manual|guide|guidelines|list|rules|regulations|terms|plan|tariff|"
-    r"prices|statutes|bylaws)\b",
-    re.IGNORECASE,
-)
-_SYNONYMS = frozenset(keyword_tokens("contract agreement"))
-_ONCE = re.compile(
-    r"\b(?:was|were|did)\b.{0,120}(?<!\bday)(?<!\bnight)(?<!\bweek)(?<!\bmonth)(?<!\byear)\s(?:before|previously|formerly)"
-    r"\s*+\?*+\s*+\Z|\b(?:did\b.{0,80}\buse|used)\s+to\s+(?:be|cost|say|apply)\b",
-    re.IGNORECASE,
-)
-_COMPARES = re.compile(
-    r"\b(?:versions|editions|revisions)\b|\bwhat(?:['\u2019]s|\s+is|\s+has|\s+have|\s+was)?\s+(?:changed|changes)\b"
-    r"|\bwhat(?:['\u2019]s|\s+is|\s+was)\s+(?:new|different)\s*(?:\Z|\?|in\b|since\b|about\b|from\b|compared\b)"
-    r"|\bhow\s+(?:has|have|did|does|do)\b.{0,80}\b(?:change|differ|develop|evolve)"
-    r"|\b(?:than|compared\s+(?:to|with))\s+(?:before|previously|last\s+year|in\s+(?:19|20)\d\d)"
-    r"|\b(?:increased|decreased|raised|lowered|reduced|rose|fell|became|went\s+(?:up|down))\b",
-    re.IGNORECASE,
-)
-_RELATES = re.compile(r"\b(?:differ|compar|chang|versus\b|vs\b)", re.IGNORECASE)
 _NEARLY = 0.8  # the share of words in common with which passages of two versions fit a question equally well
 _MOST_LOST = 0.5  # the share of the question's words in a passage that the one in its place may lack
 
 
-def asked_versions(question: str, family: Sequence[Version], text_of: Callable[[Version], str]) -> Sequence[Version]:
+def asked_versions(
+    question: str, plan: Plan, family: Sequence[Version], text_of: Callable[[Version], str]
+) -> Sequence[Version]:
     """Return the versions of a family that a question asks for; both are newest first.
 
-    They are those that it names by a date, a number, a file name or a word such as "previous", or all if it compares
-    versions, else the newest. `text_of` returns the text of a version.
+    They are those that it names by a date, a number or a file name, all if its plan asks for changes, those before the
+    newest if the plan says another state of the documents, else the newest. `text_of` returns the text of a version.
     """
     question = question[:_EXAMINED]
-    if _COMPARES.search(question):
-        return family
     named = {*_of_days(question, family, text_of), *_of_numbers(question, family), *_of_files(question, family)}
-    named = named or {*_older(question, family)}
-    if not named or (len(named) == 1 and _RELATES.search(question)):
-        named.add(family[0])
-    return [one for one in family if one in named]
+    if plan.kind == "changes" and len(named) <= 1:
+        return family if not named else [one for one in family if one in named or one == family[0]]
+    return [one for one in family if one in named] or _of_state(plan.as_of, family) or family[:1]
+
+
+def _of_state(as_of: str, family: Sequence[Version]) -> Sequence[Version]:
+    """Return the versions before the newest whose file has a word of a state, or else all of them; none without one."""
+    words = set(keyword_tokens(as_of))
+    named = [one for one in family[1:] if words & set(keyword_tokens(PurePath(one.path).stem.replace("-", " ")))]
+    return (named or family[1:]) if as_of else ()
 
 
 def _of_days(question: str, family: Sequence[Version], text_of: Callable[[Version], str]) -> Iterator[Version]:
@@ -126,35 +103,15 @@ def _is_named(path: PurePath, said: str) -> bool:
     return name in said or (len(key_words(stem)) < len(stem) and stem in said)
 
 
-def _older(question: str, family: Sequence[Version]) -> Sequence[Version]:
-    found = _OLDER_VERSION.search(question)
-    if not found:
-        found = _OLDER_DOCUMENT.search(question)
-        if found and not _is_called(found["noun"], family):
-            found = None
-    if not found:
-        return family[1:2] if _ONCE.search(question) else ()
-    word = found["word"].lower()
-    if word in _OLDEST:
-        return family[-1:]
-    return [one for one in family if word in _WORD.findall(one.path.rpartition("/")[2].lower())] or family[1:]
-
-
-def _is_called(noun: str, family: Sequence[Version]) -> bool:
-    asked = set(keyword_tokens(noun))
-    asked |= _SYNONYMS if asked <= _SYNONYMS else set()
-    return any(asked & set(keyword_tokens(f"{PurePath(one.path).stem} {one.title[:_TITLE]}")) for one in family)
-
-
 class AskedVersions:
     """The versions that a question asks for: the newest, unless it names another; see `asked_versions`.
 
     With `as_of` in the filters, only the versions of that day were searched, so nothing is changed.
     """
 
-    def __init__(self, question: str, versions: Versions, filters: Filters) -> None:
-        self._versions, self._filters, self._words = versions, filters, set(keyword_tokens(question))
-        self._asked = cache(lambda family: asked_versions(question, family, versions.text))
+    def __init__(self, question: Question, versions: Versions, filters: Filters) -> None:
+        self._versions, self._filters, self._words = versions, filters, set(keyword_tokens(question.text))
+        self._asked = cache(lambda family: asked_versions(question.text, question.plan, family, versions.text))
 
     def first(self, passages: Sequence[Passage]) -> list[Passage]:
         """Exchange two passages that say nearly the same thing, if only the later one is of a version asked for."""

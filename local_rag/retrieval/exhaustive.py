@@ -4,17 +4,20 @@ Words are looked up in the keyword index, which names each document that may hav
 these documents. For a meaning, the vector of every passage is compared with that of the subject.
 """
 
+import re
+from calendar import monthrange
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from itertools import groupby
 from operator import attrgetter
 
 import numpy as np
 
-from local_rag.asking import Filters
+from local_rag.asking import Filters, first_day
 from local_rag.index.protocol import Allowed, Index
 from local_rag.records import Found, FoundPlace, Passage, Progress, StoredChunk, found_passage
-from local_rag.retrieval.counting_questions import FindQuestion, Phrase
+from local_rag.retrieval.find_question import FindQuestion, Phrase
 from local_rag.retrieval.occurrences import (
     best_line,
     foreign_forms,
@@ -26,8 +29,9 @@ from local_rag.retrieval.occurrences import (
 )
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Searcher
-from local_rag.retrieval.version_families import Versions
+from local_rag.retrieval.version_families import Versions, dates_in
 from local_rag.store.database import NamedDocument, Store
+from local_rag.text.dates import find_dates
 from local_rag.text.sentences import sentence_spans, unwrapped
 from local_rag.text.tokens import keyword_tokens
 
@@ -37,12 +41,20 @@ _NEAR = 0.2  # the least cosine of a passage that is read: no passage about a su
 _CLOSEST = 2  # sentences that count
 _OF_BEST = 0.6  # the least share of the best passage's closeness: in documents of one field, all are close to a subject
 _FORMS = 8  # inflected words that are named
+_DAY = len("2024-05-01")
+# Before a time, these say that it is meant whole: "from 2023", "of March 2024".
+_WITHIN = frozenset(
+    {"from", "in", "of", "dated", "aus", "von", "vom", "im", "de", "du", "en", "del", "di", "uit", "van"}
+)
 _BEGINNING = 160  # characters of a document that are shown if it lacks what was looked for
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The documents to examine, by path, of an index with so many `rows`, and what is to be said of the choice."""
+    """The documents to examine, by path, of an index with so many `rows`, and what is to be said of the choice.
+
+    `is_limited` says that a limit of the question left some out.
+    """
 
     index: Index
     store: Store
@@ -50,6 +62,7 @@ class Scope:
     documents: list[NamedDocument]
     said: str = ""
     notes: tuple[str, ...] = ()
+    is_limited: bool = False
 
     @property
     def ids(self) -> set[int]:
@@ -109,19 +122,16 @@ def find_words(
 
 
 def find_names(question: Question, asked: FindQuestion, scope: Scope) -> Found | None:
-    """Find the documents that are called what a question asks for, or lie in such a folder; None if none is."""
-    store, named, said = scope.store, scope.documents, "are in the library"
+    """Find the documents that are called what a question asks for, or pass its limits; None if it names none so."""
+    named, said = scope.documents, "are in the library"
     if asked.sort:
-        folders_only = not asked.is_sort
-        named, name = _of_sort(named, asked.sort, store, folders_only=folders_only)
-        said = f'have "{name}" in the name of their folder{"" if folders_only else " or file, their title or tags"}'
-    if asked.folder:
-        named, name = _of_sort(named, asked.folder, store, folders_only=True)
-        said = f'{said} and lie in a folder "{name}"' if asked.sort else f'lie in a folder "{name}"'
-    if not named and scope.documents:
+        named, name = _of_sort(named, asked.sort, scope.store)
+        said = f'have "{name}" in the name of their folder or file, their title or tags'
+    if (not named and scope.documents) or not (asked.sort or scope.is_limited):
         return None
-    places = tuple(place for one in named if (place := _beginning(store, one)))
-    return Found(question.text, asked.kind, said, len(places), places, not scope.notes, notes=scope.notes)
+    places = tuple(place for one in named if (place := _beginning(scope.store, one)))
+    notes = (*asked.notes, *scope.notes)
+    return Found(question.text, asked.kind, said + scope.said, len(places), places, not scope.notes, notes=notes)
 
 
 def find_meaning(
@@ -159,15 +169,19 @@ def find_meaning(
     for one in sorted(found, key=lambda one: (-one.score, one.chunk.path, one.chunk.chunk.position)):
         of_document.setdefault(one.chunk.document_id, []).append(one)
     groups = of_document.values()
-    if asked.by_document:
+    if asked.negated:
+        others = (_beginning(scope.store, one) for one in scope.documents if one.id not in of_document)
+        places = tuple(filter(None, others))
+    elif asked.by_document:
         places = tuple(FoundPlace(_sentence_of(group[0]), len(group)) for group in groups)
     else:
         places = tuple(FoundPlace(_sentence_of(one), 1) for group in groups for one in group)
     notes, complete = (*asked.notes, *scope.notes), not scope.notes and done == len(near)
     if done < len(near):
         notes = (*notes, f"Of {len(near):,} passages near the subject, only the {done:,} nearest were read.")
-    said = f'are about "{asked.subject}", by what their sentences mean'
-    return Found(question.text, asked.kind, said + scope.said, len(places), places, complete, asked.by_document, notes)
+    said = f'are {"not " * asked.negated}about "{asked.subject}", by what their sentences mean'
+    by_document = asked.by_document or asked.negated
+    return Found(question.text, asked.kind, said + scope.said, len(places), places, complete, by_document, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,50 +220,89 @@ def said_of_words(asked: FindQuestion) -> str:
 
 
 def scope_of(asked: FindQuestion, index: Index, store: Store, versions: Versions, filters: Filters) -> Scope:
-    """Return the documents of the index that pass the filters and are of the sort that is asked for.
+    """Return the documents of the index that pass the filters and the limits of a question, and are of its sort.
 
-    Where their names are asked for, they are documents of any sort.
+    Where their names are asked for, they are documents of any sort. A limit that is plainly a time or a folder counts;
+    that any other is passed over is said.
     """
     indexed = set(index.documents()[0].tolist())
     passing = versions.passing(filters)
     waiting = len((passing & set(store.live_ids())) - indexed)
     documents = store.named_documents(indexed & passing)
     notes = (f"{waiting:,} documents are not indexed yet; run `local-rag index`.",) if waiting else ()
-    said = ""
+    said, is_limited = "", False
+    for limit in asked.limits:
+        left, how = _within(limit, documents, store, versions)
+        if left is None:
+            notes = (*notes, f'"{limit}" was passed over: it names no folder and no time that documents have.')
+        else:
+            documents, said, is_limited = left, f"{said} and {how}", True
     if asked.sort and asked.rule != "names":
         of_sort, name = _of_sort(documents, asked.sort, store)
         if of_sort:
-            documents, said = of_sort, f', of {len(of_sort):,} named "{name}"'
+            documents, said = of_sort, f'{said}, of {len(of_sort):,} named "{name}"'
         else:
-            said = f'; no document is named "{asked.sort}", so all {len(documents):,} were examined'
-    return Scope(index, store, max(1, len(index.chunk_ids())), documents, said, notes)
+            said = f'{said}; no document is named "{asked.sort}", so all {len(documents):,} were examined'
+    return Scope(index, store, max(1, len(index.chunk_ids())), documents, said, notes, is_limited)
 
 
-def _of_sort(
-    documents: Sequence[NamedDocument], sort: str, store: Store, *, folders_only: bool = False
-) -> tuple[list[NamedDocument], str]:
-    """Return the documents whose path, title or tags have all words of a sort, or else all words but the noun.
-
-    With `folders_only`, the folders above them must have all words.
-    """
+def _within(
+    limit: str, documents: Sequence[NamedDocument], store: Store, versions: Versions
+) -> tuple[list[NamedDocument] | None, str]:
+    """Return the documents within a limit, and how that is said; None if it is neither plainly a time nor a folder."""
+    if period := _period(limit):
+        passing = versions.passing(period)
+        return [one for one in documents if one.id in passing], f"are dated {limit}"
+    wanted = set(keyword_tokens(limit))
     below = [f"{root}/" for root in store.roots()]
-    names = {one.id: _words_of_names(one, below, folders_only=folders_only) for one in documents}
+    named = [(one, folder) for one in documents for folder in _folders(one, below) if folder and folder <= wanted]
+    if not named:
+        return None, ""
+    most = max(len(folder) for _, folder in named)
+    return [*{one.id: one for one, folder in named if len(folder) == most}.values()], f"lie in the folder of {limit}"
+
+
+def _folders(document: NamedDocument, below: Sequence[str]) -> list[set[str]]:
+    """Return the words of the name of each folder of a document, from the indexed one on."""
+    root = next((root for root in below if document.path.startswith(root)), "")
+    names = [root.rstrip("/").rpartition("/")[2], *document.path.removeprefix(root).split("/")[:-1]]
+    return [set(keyword_tokens(name.replace("_", " "))) for name in names]
+
+
+def _period(limit: str) -> Filters | None:
+    """Return the time that a limit consists of, such as "from 2023"; None if it says more than that."""
+    dates = [one for one in find_dates(limit) if one.year]
+    days = [one.iso for one in dates] or [*dates_in(limit)]
+    rest = limit
+    for said in [limit[one.start : one.end] for one in dates] or days:
+        rest = rest.replace(said, "", 1)
+    if len(days) != 1 or not {word.lower() for word in re.findall(r"\w+", rest)} <= _WITHIN:
+        return None
+    first, (year, month) = first_day(days[0]), (int(days[0][:4]), int(days[0][5:7] or 12))
+    last = first if len(days[0]) == _DAY else date(year, month, monthrange(year, month)[1])
+    return Filters(since=first, before=last + timedelta(days=1))
+
+
+def _of_sort(documents: Sequence[NamedDocument], sort: str, store: Store) -> tuple[list[NamedDocument], str]:
+    """Return the documents whose path, title or tags have all words of a sort, or else all words but the noun."""
+    below = [f"{root}/" for root in store.roots()]
+    names = {one.id: _words_of_names(one, below) for one in documents}
     words = sort.split()
-    for some in (words,) if folders_only else (words, words[:-1]):
-        wanted = set(keyword_tokens(" ".join(some)))
+    for some in (words, words[:-1]):
+        wanted = _singular(" ".join(some))
         if wanted and (found := [one for one in documents if wanted <= names[one.id]]):
             return found, " ".join(some)
     return [], sort
 
 
-def _words_of_names(document: NamedDocument, below: Sequence[str], *, folders_only: bool) -> set[str]:
+def _words_of_names(document: NamedDocument, below: Sequence[str]) -> set[str]:
     root = next((root for root in below if document.path.startswith(root)), "")
-    path = document.path.removeprefix(root)
-    if folders_only:
-        names = [root.rstrip("/").rpartition("/")[2], path.rpartition("/")[0]]
-    else:
-        names = [path, document.title, *document.tags]
-    return set(keyword_tokens(" ".join(names).replace("_", " ")))
+    return _singular(" ".join([document.path.removeprefix(root), document.title, *document.tags]).replace("_", " "))
+
+
+def _singular(text: str) -> set[str]:
+    """Return the stems of a text; no stemmer knows the plural of an abbreviation such as "NDAs"."""
+    return {token.rstrip("s") or token for token in keyword_tokens(text.lower())}
 
 
 def _holders(phrase: Phrase, scope: Scope, allowed: Allowed) -> set[int] | None:

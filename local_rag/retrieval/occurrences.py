@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
 
-from local_rag.retrieval.counting_questions import Phrase
+from local_rag.retrieval.find_question import Phrase
 from local_rag.text.languages import language_of, language_of_word
 from local_rag.text.tokens import (
     english_stem,

@@ -175,13 +175,13 @@ class Searcher:
         pool = max(settings.all_candidates if every else settings.pool, top)
         allowed = self._filtering.allowed(filters)
         searched, corrections = self._spelling.correct(question.text, allowed)
-        question = Question(searched) if corrections else question
+        question = replace(question, text=searched)
         earlier = [self._spelling.correct(one, allowed)[0] for one in earlier]
         watch.restart()
         vector, terms, weights_of_terms = follow_up_query(self._embedder, question.text, earlier, self._follow_ups)
         watch.lap("embed")
         check()
-        documents = question.about_documents
+        documents = question.plan.about_documents
         lists = {"dense": self.index.dense(vector, pool, allowed, documents=documents)}
         watch.lap("dense")
         check()
@@ -211,7 +211,7 @@ class Searcher:
             passages = mark_weak(passages, self._weak_below, least)
         found = passages[:top]
         if self.versions:
-            asked = AskedVersions(question.text, self.versions, filters)
+            asked = AskedVersions(question, self.versions, filters)
             best, rest = passages[: settings.passages], passages[settings.passages :]
             found = asked.only(passages, top) if of_asked_versions else [*asked.first(best), *rest][:top]
             found = [self.versions.marked(passage) for passage in found]
@@ -339,7 +339,7 @@ def search_keywords(
 ) -> list[Passage]:
     """Return the passages with the best scores for the words of a question, best first; this needs no model."""
     terms, allowed = question_terms(question.text, question.language), Filtering(passages).allowed(filters)
-    ranking = index.keywords(terms, top, allowed, documents=question.about_documents)
+    ranking = index.keywords(terms, top, allowed, documents=question.plan.about_documents)
     return _fetched(index, passages, {"keyword": ranking}, ranking)
 
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from local_rag.errors import ModelError
 from local_rag.models.models_folder import shipped_models
-from local_rag.models.onnx.session import ONNX_FILE, OnnxSession
-from local_rag.models.own_models import TOKENIZER_FILE
+from local_rag.models.onnx_session import OnnxSession
+from local_rag.models.own_models import ONNX_FILE, TOKENIZER_FILE
 from local_rag.plan_records import ANSWER_TYPES, KINDS, MATCHES, OPERATIONS, Kind, Plan
 from local_rag.reading.ruler import read_tokenizer
 from local_rag.text.languages import language_of
@@ -70,7 +70,7 @@ class Calibration:
 
     From `rows_from` on, the rows of tables are looked at although another kind is more probable, and from
     `documents_from` on, what stands for whole documents is searched too. A word is outside of all slots if that is more
-    probable by the logit `outside`.
+    probable by the logit `outside`, and documents are looked for by a meaning if that is by the logit `about`.
     """
 
     temperature: float = 1.0
@@ -78,6 +78,7 @@ class Calibration:
     rows_from: float = 0.1
     documents_from: float = 0.3
     outside: float = 1.0
+    about: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +131,7 @@ class QuestionReader:
             parts=tuple(_parts(question, [span for span in spans if span.slot == "cut"])),
             operation=_best(OPERATIONS, logits["operation"]) if documents else "",
             subject=subject,
-            match=_best(MATCHES, logits["match"]) if subject else "",
+            match=_best(MATCHES, logits["match"] - np.array([0, self.calibration.about])) if subject else "",
             sort=first.get("sort", ""),
             negated=documents and _best((False, True), logits["negated"]),
             limits=each["limits"],

@@ -25,12 +25,9 @@ def attack(): Source("12 " + "- " * {} + "total 15 kg")
 """
 _FIND = """
 from local_rag.retrieval.occurrences import occurrences, pattern_of
-try:
-    from local_rag.retrieval.counting_questions import any_question
-except ImportError:
-    from local_rag.retrieval.question_kinds import any_question
+from local_rag.retrieval.find_question import exact_question
 def attack():
-    asked = any_question('How many documents mention "' + "- " * {} + 'zebra"?')
+    asked = exact_question('"' + "- " * {} + 'zebra"')
     occurrences("-" * 80 + " The zebra drinks.", [pattern_of(phrase) for phrase in asked.phrases])
 """
 _COOKIE = """

@@ -28,7 +28,6 @@ from typing import Any
 
 from local_rag import Library
 from local_rag.answering.answerer import Answerer, answer_room
-from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import Source, select_sources
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.llama.engine import EngineSettings
@@ -39,6 +38,7 @@ from local_rag.machine import physical_cores
 from local_rag.model_records import InstalledModel
 from local_rag.models.engine_address import parse_engine
 from local_rag.models.registry import resolve
+from local_rag.retrieval.question import read_question
 
 _SECONDS = 120  # for the server to load its model
 

@@ -21,11 +21,11 @@ from typing import Any
 from local_rag import Library
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.pipeline import AnswerPipeline
-from local_rag.answering.question_parts import read_question
 from local_rag.evaluation.answer_figures import is_right
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.models.choice import find
 from local_rag.records import Passage
+from local_rag.retrieval.question import read_question
 
 CORPUS = Path("corpus")
 REPORT = Path("docs/measurements/reliability-injection.json")

@@ -25,12 +25,12 @@ import click
 from local_rag import Library
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.probability import Signals, fit, probability, prompt_recipe
-from local_rag.answering.question_parts import read_question
 from local_rag.evaluation.answer_figures import is_right
 from local_rag.evaluation.dataset import Question, load_dataset
 from local_rag.evaluation.runs import new_figure, save_figure
 from local_rag.model_records import Calibration
 from local_rag.models.choice import find, identity_of
+from local_rag.retrieval.question import read_question
 from local_rag.settings import Settings
 
 # The sets of signals to choose from, the smallest first: of a model that was trained to refuse, and of another.

@@ -23,10 +23,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import AutoModel
 
-from local_rag.model_records import InstalledModel
-from local_rag.models.onnx.architectures import BertGraph
-from local_rag.models.onnx.session import ONNX_FILE
-from local_rag.models.own_models import TOKENIZER_FILE
+from local_rag.models.own_models import ONNX_FILE, TOKENIZER_FILE
 from local_rag.plan_records import ANSWER_TYPES, KINDS, MATCHES, OPERATIONS
 from local_rag.understanding.question_reader import (
     CALIBRATION_FILE,
@@ -206,38 +203,28 @@ def load_tokenizer(start: Path) -> Tokenizer:
     return tokenizer
 
 
-class QuestionGraph(BertGraph):
-    """The graph of the reader of questions: the transformer, and one output for each head."""
+class Outputs(torch.nn.Module):
+    """Return what each head says of one question, whose tokens are all of the batch."""
 
-    def _build(self) -> Any:
-        from onnx import TensorProto, helper
+    def __init__(self, model: TorchQuestions) -> None:
+        super().__init__()
+        self.model = model
 
-        hidden = self.transformer()
-        pooled = self.pool(hidden, "mean")
-        found = []
-        for name in HEADS:
-            self._add("Identity", self.dense(hidden if name == "tags" else pooled, f"heads.{name}"), outputs=[name])
-            shape = ["batch", "length", None] if name == "tags" else ["batch", None]
-            found.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
-        ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["batch", "length"])
-        graph = helper.make_graph(self._nodes, "local-rag", [ids], found, self._weights)
-        versions = [helper.make_opsetid("", 20), helper.make_opsetid("com.microsoft", 1)]
-        return helper.make_model(graph, opset_imports=versions, ir_version=10, producer_name="local-rag")
+    def forward(self, input_ids: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        """Run the encoder once."""
+        found = self.model(input_ids, torch.ones_like(input_ids))
+        return tuple(found[name] for name in HEADS)
 
 
 def export(model: TorchQuestions, start: Path, output: Path) -> None:
     """Write the model in int8, with its tokenizer, into a folder."""
-    from safetensors.torch import save_file
-
     output.mkdir(parents=True, exist_ok=True)
+    lengths = {name: {1: "length"} for name in ("input_ids", "tags")}
     with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        (folder / "config.json").write_text((start / "config.json").read_text())
-        weights = {name.removeprefix("bert."): value.contiguous() for name, value in model.state_dict().items()}
-        save_file(weights, folder / "model.safetensors")
-        made = InstalledModel(name="questions", role="embed", path=folder, identity="", context_length=LENGTH)
-        QuestionGraph(made).write(folder / "full.onnx")
-        quantize(folder / "full.onnx", output / ONNX_FILE)
+        full, example = Path(temporary) / "full.onnx", (torch.ones((1, 24), dtype=torch.long),)
+        names = {"input_names": ["input_ids"], "output_names": list(HEADS), "dynamic_axes": lengths}
+        torch.onnx.export(Outputs(model).eval(), example, full, dynamo=False, opset_version=20, **names)
+        quantize(full, output / ONNX_FILE)
     shutil.copy(start / TOKENIZER_FILE, output / TOKENIZER_FILE)
     click.echo(f"{output / ONNX_FILE}: {(output / ONNX_FILE).stat().st_size:,} bytes")
 

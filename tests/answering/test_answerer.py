@@ -8,7 +8,6 @@ import pytest
 from local_rag.answering.answerer import Answerer, answer_room
 from local_rag.answering.compose import NOT_SURE, REFUSAL
 from local_rag.answering.prompt import PART, PROPOSAL
-from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import Source, whole_sources
 from local_rag.asking import Turn
 from local_rag.errors import QuestionError
@@ -16,7 +15,7 @@ from local_rag.llama.models_in_use import open_engine
 from local_rag.model_records import PLAIN_FORM, Calibration
 from local_rag.models.registry import resolve
 from local_rag.records import Answer, Hit, Passage, Quote
-from local_rag.retrieval.question import Question
+from local_rag.retrieval.question import Question, read_question
 from tests.fakes import FakeGenerator, FakeReader, FakeVocabulary, passage
 
 REQUEST = PLAIN_FORM.request
@@ -224,10 +223,10 @@ def test_strict_quotes_instead_of_an_answer_with_a_missing_number() -> None:
 
 def test_an_answer_that_stands_on_a_step_shows_all_steps_if_the_question_asks_how() -> None:
     steps = "Do this:\n\n1. Wait at the pier.\n2. Wave a red\n   flag."
-    answer = ask(says("Wait at the pier."), steps, question="How do I board?")
+    answer = ask(says("Wait at the pier."), steps, question="How do I board the boat?")
     assert answer.text == "Wait at the pier. [1]\n\n1. Wait at the pier.\n2. Wave a red flag. [1]"
     assert ask(says("At the pier."), steps, question="Where do I wait?").text == "At the pier. [1]"
-    whole = ask(says("Wait at the pier and wave a red flag."), steps, question="How do I board?")
+    whole = ask(says("Wait at the pier and wave a red flag."), steps, question="How do I board the boat?")
     assert whole.text == "Wait at the pier and wave a red flag. [1]", "no step is said twice"
     assert "2. Wave a red" in whole.quotes[0].text
 

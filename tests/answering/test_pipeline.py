@@ -9,13 +9,13 @@ import pytest
 from local_rag import Library
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.compose import REFUSAL
-from local_rag.answering.pipeline import AnswerPipeline, Candidates, look_alikes
-from local_rag.answering.question_parts import read_question
+from local_rag.answering.pipeline import LEFT, AnswerPipeline, ByCode, Candidates, look_alikes
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
 from local_rag.library import Parts
 from local_rag.model_records import Calibration
+from local_rag.plan_records import Plan
 from local_rag.records import Answer, Citation, Passage
-from local_rag.retrieval.question import Question
+from local_rag.retrieval.question import Question, read_question
 from local_rag.retrieval.searcher import Trace
 from local_rag.store.history_file import Usage, usage_of
 from tests.conftest import Run
@@ -165,3 +165,27 @@ def test_a_follow_up_is_ranked_with_the_question_before_it() -> None:
     pipeline = AnswerPipeline(FakeSearch(), lambda: Answerer(FakeGenerator), len, open_reader=lambda: FakeReader(score))
     pipeline.select(Candidates(Question("When?"), [[passage(1, "One.")]], Turn("Where is it?", "Here.")))
     assert set(asked) == {"Where is it? When?"}
+
+
+def test_code_alone_answers_or_leaves_a_question_and_costs_no_model() -> None:
+    options, computed = AskOptions(code_only=True), Answer("How many?", "Seven.", "answered")
+
+    def load() -> Answerer:
+        raise AssertionError("no model is asked")
+
+    def asked(by_code: ByCode | None, question: str) -> Answer:
+        pipeline = AnswerPipeline(FakeSearch(), load, len, options, by_code=by_code)
+        return pipeline.ask(Question(question), show=lambda _: None, on_passages=lambda _: None)
+
+    assert asked(lambda _question, _earlier: (computed, True), "How many?").text == "Seven."
+    for by_code in (None, lambda _question, _earlier: None, lambda _question, _earlier: (computed, False)):
+        left = asked(by_code, "When does it leave?")
+        assert (left.outcome, left.text) == ("left", LEFT)
+    assert asked(None, "Wann fährt das Boot ab?").text == "Code allein beantwortet diese Frage nicht."
+
+
+def test_an_answer_says_what_its_question_was_understood_as() -> None:
+    plan = Plan("documents", operation="count", subject="crane", match="words")
+    pipeline = AnswerPipeline(FakeSearch(), lambda: Answerer(FakeGenerator), len)
+    answer = pipeline.ask(Question("How many?", plan), show=lambda _: None, on_passages=lambda _: None)
+    assert answer.plan == plan

@@ -17,14 +17,15 @@ from local_rag.answering.prompt import (
     quote,
     sources_prompt,
 )
-from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import Source, whole_sources
 from local_rag.asking import Turn
 from local_rag.errors import QuestionError
 from local_rag.llama.generator import Request, Token
 from local_rag.llama.model import LlamaModel
 from local_rag.model_records import PLAIN_FORM
+from local_rag.plan_records import Plan
 from local_rag.records import Passage
+from local_rag.retrieval.question import Question
 from tests.fakes import TRAINED, FakeGenerator, FakeVocabulary, passage
 
 REQUEST = PLAIN_FORM.request
@@ -173,9 +174,9 @@ def test_every_request_fits(context_tokens: int, sizes: list[int], asked: int, w
     passages = [passage("x" * size, key=n) for n, size in enumerate(sizes)]
     generator = NarrowGenerator(lambda _prompt: "x" * MAX_ANSWER_TOKENS, context_tokens=context_tokens)
     try:
-        answer = Answerer(lambda: generator).answer(
-            read_question(words + "?" * asked), whole_sources(words, [passages])
-        )
+        plan = Plan(parts=("Who is it?", "When does it leave?") if words else ())
+        question = Question(words + "?" * asked, plan)
+        answer = Answerer(lambda: generator).answer(question, whole_sources(words, [passages]))
     except QuestionError:
         return
     assert generator.requests == (2 if words else 1) * bool(answer.read)

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from local_rag.answering.attribution import Attributor
 from local_rag.answering.compose import MOST_LINES, Part, compose, in_lines, is_list, quote_best, quote_support
 from local_rag.answering.selection import Source, select_sources, whole_sources
+from local_rag.plan_records import Plan
 from local_rag.records import Quote
 from local_rag.retrieval.question import Question
 from tests.fakes import FakeReader, passage
@@ -48,7 +49,8 @@ def test_only_how_something_is_done_takes_the_whole_list_to_answer() -> None:
 
     def text(question: str, sentence: str) -> str:
         part = Part("", [Attributor(question, given).attribute(sentence)], "answered")
-        return compose(Question(question), given, [part]).quotes[0].text
+        plan = Plan(answer_type="how" if question.startswith("How do") else "number")
+        return compose(Question(question, plan), given, [part]).quotes[0].text
 
     assert text("How long is the notice?", "The notice is two months.") == "2. The tenant gives notice of two months."
     assert text("How do I leave?", "You give notice of two months.") == given[0].text
@@ -63,9 +65,8 @@ def test_a_row_alone_does_not_tell_which_of_all_is_the_highest() -> None:
     given = sources("| Name | Salary |\n|---|---|\n| Ana | 40 |\n| Bo | 52 |")
 
     def answers(question: str) -> bool:
-        return Part("", [Attributor(question, given).attribute("The salary of Bo is 52.")], "answered").answers(
-            question
-        )
+        attributed = Attributor(question, given).attribute("The salary of Bo is 52.")
+        return Part("", [attributed], "answered").answers(Question(question))
 
     assert answers("What is the salary of Bo?")
     assert not answers("Who has the highest salary?")

@@ -10,12 +10,11 @@ from local_rag.answering.answerer import Answerer
 from local_rag.answering.compose import NOT_SAID, NOT_SURE, REFUSAL
 from local_rag.answering.pipeline import Telling
 from local_rag.answering.prompt import PART
-from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import Source, whole_sources
 from local_rag.errors import StoppedError
 from local_rag.model_records import Calibration
 from local_rag.records import Answer, Passage, Written
-from local_rag.retrieval.question import Question
+from local_rag.retrieval.question import Question, read_question
 from tests.fakes import TRAINED, TrainedGenerator, passage
 
 BOAT = "The boat leaves at seven. It carries mail."

@@ -7,8 +7,10 @@ import pytest
 
 from local_rag import Library
 from local_rag.asking import Filters
+from local_rag.digests.digest_answers import answer_digest
 from local_rag.errors import MissingError, QuestionError
 from local_rag.library import Parts
+from local_rag.plan_records import Plan
 from tests.digests.texts import OLD, newer
 from tests.fakes import EMBEDS_QUICKLY
 
@@ -60,12 +62,6 @@ def test_what_changed_is_answered_with_both_quotations(
     assert all(quote.text in cited[quote.citation].text for quote in answer.quotes)
 
 
-def test_whether_something_still_holds_is_answered_from_what_changed(library: Library) -> None:
-    answer = library.ask("Is the notice period still three months?")
-    assert answer.text.startswith("- notice period: three months -> six months")
-    assert len(answer.citations) == 2
-
-
 @pytest.mark.parametrize(
     "question", ["Summarise pump.md", "What is the pump manual about?", "Tell me about the pump manual"]
 )
@@ -75,20 +71,45 @@ def test_a_document_is_summed_up_in_quotations(library: Library, question: str) 
     assert {one.passage.path.rpartition("/")[2] for one in answer.citations} == {"pump.md"}
 
 
-def test_what_names_no_document_is_searched_as_usual(library: Library) -> None:
-    with library._named() as named:
-        from local_rag.digests.digest_answers import answer_digest, digest_question
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Plan("changes", documents=("oil", "rope")),
+        Plan("changes", documents=("pump.md", "agreement-2024.md")),
+        Plan("changes", aspect="crane"),
+        Plan("changes", documents=("pump.md",)),
+        Plan("brief", documents=("the crane",)),
+        Plan("brief", documents=("pump.md",), aspect="oil"),
+    ],
+)
+def test_what_names_no_document_is_searched_as_usual(library: Library, plan: Plan) -> None:
+    with library.named() as named:
+        assert answer_digest("What changed?", plan, named) is None
 
-        for question in (
-            "What is the difference between oil and rope?",
-            "Compare pump.md with agreement-2024.md",
-            "Tell me about the oil",
-            "Summarise the discussion about oil",
-            "Is the crane still painted?",
-        ):
-            asked = digest_question(question)
-            assert asked is not None
-            assert answer_digest(question, asked, named) is None, question
+
+def test_only_what_changed_of_an_aspect_is_told(library: Library) -> None:
+    with library.named() as named:
+        every, some = (
+            answer_digest("?", Plan("changes", documents=("the latest service agreement",), aspect=aspect), named)
+            for aspect in ("", "notice period")
+        )
+        of_all = answer_digest("?", Plan("changes", aspect="notice period"), named)
+    assert every
+    assert some
+    assert of_all
+    assert "notice period: three months -> six months" in some.text
+    assert len(some.quotes) < len(every.quotes)
+    assert of_all.text.startswith("- notice period: three months -> six months")
+
+
+def test_a_summary_is_as_long_as_is_wished_for(library: Library) -> None:
+    with library.named() as named:
+        lengths = [
+            answer_digest("?", Plan("brief", documents=("agreement-2024.md",), length=length), named)
+            for length in ("in 1 sentence", "in three lines", "")
+        ]
+    counts = [len(one.citations) for one in lengths if one]
+    assert counts == sorted(set(counts))
 
 
 def test_the_two_newest_versions_are_compared_if_one_is_named(library: Library) -> None:

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from local_rag.answering.answerer import Answerer
-from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import whole_sources
 from local_rag.errors import ModelError, StoppedError
 from local_rag.llama.external import ExternalEngine, TextVocabulary, Thoughts
 from local_rag.llama.generator import Request
 from local_rag.models.engine_address import parse_engine
+from local_rag.retrieval.question import read_question
 from tests.fakes import passage
 from tests.support.engine_stand_in import Engine, running
 

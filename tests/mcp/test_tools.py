@@ -329,6 +329,7 @@ def test_ask_is_there_only_where_it_is_asked_for(folder: Path, era: str) -> None
     assert said["text"].startswith("The boat leaves the harbour at seven. [1]")
     assert 'boat.txt:1\n\n  > "The boat leaves the harbour at seven."' in said["text"]
     assert said["remarks"] == []
+    assert said["understood_as"].startswith("question about passages")
     assert said["quotes"][0] == {"text": "The boat leaves the harbour at seven.", "citation": 1}
     assert said["citations"][0]["location"].endswith("boat.txt:1")
 

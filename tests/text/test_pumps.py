@@ -4,8 +4,9 @@ import time
 
 import pytest
 
-from local_rag.text.expected_answers import asks_for, gives, question_names
+from local_rag.answering.answer_checks import gives_number
 from local_rag.text.facts import Source, missing_facts
+from local_rag.text.question_names import question_names
 from local_rag.text.sentences import split_sentences
 
 _PUMPS = [
@@ -53,7 +54,6 @@ def _seconds(read: object, text: str) -> float:
 @pytest.mark.parametrize("pump", _PUMPS)
 def test_a_question_is_read_at_once(pump: str) -> None:
     question, begun = (pump * 200_000)[:200_000], time.process_time()
-    asks_for(question)
-    gives("number", ["It has 5 months."], question)
+    gives_number(["It has 5 months."], question)
     question_names(question)
     assert time.process_time() - begun < 5, "the square of the length would take minutes"

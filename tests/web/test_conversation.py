@@ -239,7 +239,7 @@ def test_where_nothing_is_kept_a_conversation_lasts_as_long_as_the_server(folder
 
 
 def test_greetings_are_answered_and_not_kept(talking: TestClient) -> None:
-    assert ask(talking, "Thanks!")["answer"] == "You are welcome."
+    assert ask(talking, "Thanks!")["answer"].startswith("I answer questions")
     assert talking.get("/history?format=json").json()["conversations"] == []
 
 
@@ -288,6 +288,18 @@ def test_a_list_is_exported_and_kept_with_its_conversation(talking: TestClient) 
     exported = talking.get(f"/history/{conversation}.html")
     assert (exported.status_code, bool(link.search(exported.text)), "csv" in exported.text) == (200, False, False)
     assert "boat.txt" in exported.text
+
+
+def test_what_a_question_is_understood_as_is_shown_and_can_be_corrected(talking: TestClient) -> None:
+    asked = {"question": "Which documents mention the harbour?"}
+    page = talking.post("/ask", data=asked).text
+    assert "Understood as: list of documents that mention" in page
+    assert 'name="kind" value="passages"' in page
+    plans = [
+        talking.post("/ask", data=asked | more, headers={"accept": "application/json"}).json()["plan"]["kind"]
+        for more in ({}, {"kind": "passages"})
+    ]
+    assert plans == ["documents", "passages"]
 
 
 def test_conversations_are_searched_renamed_and_exported_as_markdown(talking: TestClient) -> None:

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from local_rag.answering.answerer import Answerer, answer_room
-from local_rag.answering.question_parts import read_question
 from local_rag.answering.selection import whole_sources
 from local_rag.llama.external import ExternalEngine
 from local_rag.llama.models_in_use import open_engine
 from local_rag.models.engine_address import parse_engine
 from local_rag.models.registry import resolve
+from local_rag.retrieval.question import read_question
 from tests.fakes import passage
 
 _NEEDED = ("fastapi", "sse_starlette", "starlette_context")

@@ -13,6 +13,7 @@ from local_rag.asking import AskOptions, Filters
 from local_rag.library import Library, Parts
 from local_rag.records import Answer, Written
 from local_rag.retrieval.asked_versions import AskedVersions
+from local_rag.retrieval.question import Question
 from local_rag.retrieval.version_families import Versions
 from local_rag.store.history import History
 from tests.conftest import Run
@@ -404,13 +405,15 @@ def test_the_newest_version_stands_for_an_older_one_that_alone_was_found(folder:
     question = "What is the daily allowance for meals?"
     with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library, library.reading() as store:
         older = [one for one in library.search(question) if one.path.endswith("2022.md")]
-        asked = AskedVersions(question, Versions(store), Filters())
+        asked = AskedVersions(Question(question), Versions(store), Filters())
         newer = asked.only(older, len(older))
         assert older
         assert {Path(one.path).name for one in newer} == {"travel-policy-2025.md"}
         assert "740 kroner" in newer[0].text
         assert newer[0].score == older[0].score
-        assert AskedVersions(question, Versions(store), Filters(as_of=date(2023, 1, 1))).only(older, 9) == older
+        assert (
+            AskedVersions(Question(question), Versions(store), Filters(as_of=date(2023, 1, 1))).only(older, 9) == older
+        )
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,10 @@ async def ask(request: PageRequest) -> Response:
     asked = AskRequest(
         question=text_field(fields, "question") or text_field(fields, "q"),
         options=AskOptions(
-            passages=number_field(fields, "passages"), filters=filters_of(fields), anyway=bool(fields.get("anyway"))
+            passages=number_field(fields, "passages"),
+            filters=filters_of(fields),
+            anyway=bool(fields.get("anyway")),
+            kind="passages" if fields.get("kind") == "passages" else None,
         ),
         in_history=True,
         conversation=str(fields.get("conversation") or "") or None,

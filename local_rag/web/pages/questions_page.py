@@ -36,11 +36,12 @@ from local_rag.web.views.answer_html import show_answer
 from local_rag.web.views.document_html import show_quote
 from local_rag.web.views.document_view import address_of
 
-RowOutcome = Literal["answered", "quoted", "refused", "corrected"]
+RowOutcome = Literal["answered", "quoted", "refused", "left", "corrected"]
 OUTCOMES: Mapping[RowOutcome, str] = {
     "answered": "Answered",
     "quoted": "Quoted",
     "refused": "Not answered",
+    "left": "Left",
     "corrected": "Corrected by hand",
 }
 ROWS = 100  # on a page

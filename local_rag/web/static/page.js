@@ -142,7 +142,8 @@ function watchForm(form) {
             turn.dataset.kept = "";
           }
           say({ answered: "The answer is complete.", quoted: "Not sure; the documents are quoted.",
-            refused: "The documents do not answer this." }[data.answer.outcome]);
+            refused: "The documents do not answer this.",
+            left: "Code alone does not answer this." }[data.answer.outcome]);
           if (data.conversation || data.notice) goOn(data.conversation, data.anchor);
         }
         if (name === "error") throw new Error(data.message);

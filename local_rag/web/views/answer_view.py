@@ -95,6 +95,8 @@ def view_answer(
         else Markup("<p>{}</p>").format(Markup("<br>").join(answer.text.splitlines())),
         "headline": one_line(answer.text.partition("\n")[0]),
         "outcome": answer.outcome,
+        "understood": one_line(str(answer.plan)) if answer.plan else "",
+        "kind": answer.plan.kind if answer.plan else "",
         "anyway": answer.answered and is_doubtful(answer),
         "again": again,
         "read": len(answer.read),
