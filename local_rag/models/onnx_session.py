@@ -47,7 +47,10 @@ class OnnxSession:
         return list(zip(encodings, self._threads.map(self._run, encodings), strict=True))
 
     def _run(self, encoding: Any) -> list[np.ndarray]:
-        known = {"input_ids": encoding.ids, "attention_mask": encoding.attention_mask}
-        known["token_type_ids"] = encoding.type_ids
+        return self.run_tokens(encoding.ids, encoding.type_ids)
+
+    def run_tokens(self, ids: Sequence[int], types: Sequence[int]) -> list[np.ndarray]:
+        """Return the outputs for tokens, without the batch dimension."""
+        known = {"input_ids": ids, "attention_mask": [1] * len(ids), "token_type_ids": types}
         inputs = {name: np.array([known[name]], dtype=np.int64) for name in self._names}
         return [output[0] for output in self._session.run(None, inputs)]

@@ -1,14 +1,13 @@
-"""Find the times that a question names: days, months, quarters, half years and years, and what bounds them."""
+"""Find the times that a question names: days, months, quarters, half years and years."""
 
 import calendar
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 
-from local_rag.text.dates import ENGLISH_MONTH, MONTHS, month_number
+from local_rag.text.dates import MONTH_NAME, MONTHS, month_number
 
-_MONTH = rf"(?:{ENGLISH_MONTH})\b\.?"
+_MONTH = rf"(?:{MONTH_NAME})\b\.?"
 _YEAR = r"(?:19|20)\d\d"
 _NTH = {"1": 1, "first": 1, "1st": 1, "2": 2, "second": 2, "2nd": 2, "3": 3, "third": 3, "3rd": 3, "4": 4, "fourth": 4}
 _NTH |= {"4th": 4, "last": 4}
@@ -26,19 +25,6 @@ _POINT = re.compile(
     rf"|(?<![\w-])(?P<year>{_YEAR})(?![\w-])",
     re.IGNORECASE,
 )
-_BEFORE = re.compile(
-    r"(?:\b(?:(?:in|for|during) )?(?:the )?week (?:from|of|starting|beginning|commencing)(?: on)?(?: the)?"
-    r"|\b(?P<range>between|from)|\b(?P<since>since|starting(?: in| from)?|from|as of|on or after)"
-    r"|\b(?P<after>after|later than|following)|\b(?P<before>before|earlier than|prior to)"
-    r"|\b(?P<until>(?:until|till|up to|through|by) the end of|by end of|until|till|up to|through|on or before"
-    r"|no later than)"
-    r"|\b(?:in|on|during|for|of|within|throughout)(?: (?:the )?(?:month|year|calendar year)(?: of)?)?"
-    r"(?: the)?) \Z",
-    re.IGNORECASE,
-)
-_AND = re.compile(r" (?:and|to|until|till|through) (?:the )?| ?[-\u2013] ?", re.IGNORECASE)
-_LOOK_BACK = 40  # characters
-_ONWARD = re.compile(r" (?:onwards?|and later|or later)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +46,14 @@ class Period:
     day: int | None = None
 
     @property
+    def months_of_year(self) -> tuple[int, ...]:
+        """Return the months of one year that it is, whole ones."""
+        if self.first is None or self.after is None or self.first.day > 1 or self.after.day > 1:
+            return ()
+        last = (self.after - timedelta(1)).month
+        return tuple(range(self.first.month, last + 1)) if self.after.year - self.first.year <= 1 else ()
+
+    @property
     def only_day(self) -> date | None:
         """Return the day that it is, None for a longer time and for a day of any year."""
         return self.first if self.first and self.after == self.first + timedelta(1) else None
@@ -70,67 +64,19 @@ class Period:
         return self.year is not None and self.first == date(self.year, 1, 1) and self.after == date(self.year + 1, 1, 1)
 
 
-def find_periods(question: str, *, apart: bool = False) -> list[Period]:
-    """Return the times of a question in their order; two with "between" or "to" become one, unless they are `apart`."""
-    points = [point for match in _POINT.finditer(question) if (point := _point(match, question))]
-    points = [point for point in points if question[point.start : point.end] not in {"may", "march"}]  # verbs
-    found, at = list[Period](), 0
-    while at < len(points):
-        point = points[at]
-        head = _BEFORE.search(question, max(0, point.start - _LOOK_BACK), point.start)
-        start = head.start() if head else point.start
-        if apart:
-            found += _bounded(point, None, point.start, question)
-            at += 1
-            continue
-        if at + 1 < len(points) and (joined := _joined(point, points[at + 1], question, head)):
-            found.append(joined)
-            at += 2
-            continue
-        found += _bounded(point, head, start, question)
-        at += 1
-    return found
+def find_periods(question: str) -> list[Period]:
+    """Return the times that a question names, in their order."""
+    points = [point for match in _POINT.finditer(question) if (point := _point(match))]
+    return [point for point in points if question[point.start : point.end] not in {"may", "march"}]  # verbs
 
 
-def _joined(one: Period, other: Period, question: str, head: re.Match[str] | None) -> Period | None:
-    between = question[one.end : other.start]
-    joint = _AND.fullmatch(between)
-    is_range = joint is not None and ((head and head["range"]) or not re.search(r"\band\b", between, re.IGNORECASE))
-    if not is_range:
-        return None
-    words = f"from {question[one.start : one.end]} to {question[other.start : other.end]}"
-    whole = Period(head.start() if head else one.start, other.end, words)
-    first = one.first
-    if first is None and other.first is not None and one.months:  # from January to March 2024
-        year = other.first.year - (one.months[0] > other.first.month)
-        first = date(year, one.months[0], 1)
-    if first is not None and other.after is not None:
-        return replace(whole, first=first, after=other.after)
-    if one.months and other.months:
-        return replace(whole, months=tuple(range(one.months[0], other.months[-1] + 1)))
-    return None
+def month_of(text: str) -> int | None:
+    """Return the month that a text names, such as the name of a sheet; None if it names none or more."""
+    found = {month for one in find_periods(text.replace("_", " ")) for month in one.months or one.months_of_year}
+    return found.pop() if len(found) == 1 else None
 
 
-def _bounded(point: Period, head: re.Match[str] | None, start: int, question: str) -> Iterator[Period]:
-    """Yield a time with what bounds it; none of a bounded one without a year, since nothing tells where it begins."""
-    words = question[point.start : point.end]
-    onward = _ONWARD.match(question, point.end)
-    bound = (head.lastgroup if head else None) or ("since" if onward else "")
-    bounded = replace(point, start=start, end=onward.end() if onward else point.end)
-    is_day = bool(point.day or point.only_day)
-    if onward or bound == "since":
-        if point.first:
-            yield replace(bounded, words=f"from {words} on", after=None, year=None, quarter=None)
-    elif bound in {"", "range"}:
-        yield replace(bounded, words=f"{'on' if is_day and not bound else 'in'} {words}")
-    elif point.first and bound == "after":
-        yield replace(bounded, words=f"after {words}", first=point.after, after=None, year=None, quarter=None)
-    elif point.first:
-        after = point.first if bound == "before" else point.after
-        yield replace(bounded, words=f"{bound} {words}", first=None, after=after, year=None, quarter=None)
-
-
-def _point(match: re.Match[str], question: str) -> Period | None:
+def _point(match: re.Match[str]) -> Period | None:
     try:
         found = _span(match.groupdict())
     except ValueError:  # such as 31 February

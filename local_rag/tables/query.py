@@ -5,7 +5,7 @@ from typing import Literal
 
 from local_rag.tables.views import View, ViewColumn
 
-Operation = Literal["count", "distinct", "sum", "mean", "min", "max", "list", "cell", "top", "whether"]
+Operation = Literal["count", "distinct", "sum", "mean", "min", "max", "list", "top", "whether"]
 Part = Literal["", "month", "quarter", "year"]
 Extreme = Literal["max", "min"]
 Direction = Literal["", "max", "min"]
@@ -21,13 +21,17 @@ _MOST_NAMED = 6  # values that a line of words names
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on a column: SQL in which `{0}` is the column, its parameters, and its words behind the column."""
+    """A condition on a column: SQL in which `{0}` is the column, its parameters, and its words behind the column.
+
+    `{1}` is the `other` column that it is compared with.
+    """
 
     column: ViewColumn
     sql: str
     parameters: tuple[object, ...]
     words: str
     values: tuple[str, ...] = ()
+    other: ViewColumn | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +39,8 @@ class Query:
     """What is asked of a view.
 
     `measure` is the column that is computed or compared, `shown` the one whose values are asked for, and `group` the
-    one whose values are asked for one by one, or a `part` of its dates. `direction`, `limit` and `nth` choose the
-    highest or lowest. `asked` are the conditions of which "whether" asks.
+    one whose values are asked for one by one, or a `part` of its dates. `direction` and `limit` choose the highest or
+    lowest. With `any_of`, one of the conditions is enough.
     """
 
     view: View
@@ -47,9 +51,8 @@ class Query:
     group: ViewColumn | None = None
     part: Part = ""
     direction: Direction = ""
-    limit: int = 0
-    nth: int = 1
-    asked: tuple[Condition, ...] = ()
+    limit: int = 1
+    any_of: bool = False
 
     @property
     def unit(self) -> str:
@@ -82,8 +85,10 @@ def where(query: Query) -> tuple[str, tuple[object, ...]]:
     """Return the conditions of a query in SQL, with their parameters."""
     if not query.conditions:
         return "", ()
-    parts = [one.sql.format(one.column.sql) for one in query.conditions]
-    return f" WHERE {' AND '.join(parts)}", tuple(value for one in query.conditions for value in one.parameters)
+    parts = [one.sql.format(one.column.sql, one.other and one.other.sql) for one in query.conditions]
+    return f" WHERE ({(' OR ' if query.any_of else ' AND ').join(parts)})", tuple(
+        value for one in query.conditions for value in one.parameters
+    )
 
 
 def select(query: Query, columns: str, more: str = "") -> str:
@@ -103,35 +108,25 @@ def in_words(query: Query, rows: int) -> str:
     counted = f"{rows:,} {'row' if rows == 1 else 'rows'}"
     column = query.measure or query.shown
     name = f"*{column.name}*" if column else ""
+    first = "highest" if query.direction == "max" else "lowest"
     if query.operation == "count":
         said = f"number of rows ({counted})" if not query.group else f"number of rows, of {counted}"
     elif query.operation == "distinct":
         said = f"number of different values of {name} in {counted}"
-    elif query.operation in {"list", "cell"}:
-        shown = query.shown or query.measure
-        what = "different values of" if query.operation == "list" else "value of"
-        said = f"{what} *{shown.name if shown else ''}* in {counted}"
+    elif query.operation == "list":
+        said = f"{'value' if rows == 1 else 'different values'} of {name} in {counted}"
     elif query.operation == "whether":
-        asked = " and ".join(condition_words(one) for one in query.asked)
-        said = f"whether {asked} in {counted}" if query.asked else f"whether there are rows ({counted})"
+        said = f"whether there are rows ({counted})"
     elif query.operation == "top":
-        first = _nth(query.nth) + ("highest" if query.direction == "max" else "lowest")
         said = f"rows with the {first} {name} of {counted}"
     else:
         said = f"{_OPERATION_WORDS[query.operation]} of {name} over {counted}"
     if query.group:
         by = f"{query.part} of *{query.group.name}*" if query.part else f"*{query.group.name}*"
-        said += f", for each {by}"
-        if query.direction:
-            first = _nth(query.nth) + ("highest" if query.direction == "max" else "lowest")
-            said += f", {first}{' first' if query.nth == 1 else ''}"
+        said += f", for each {by}{f', {first} first' if query.direction else ''}"
     if query.conditions:
-        said += f" where {' and '.join(condition_words(one) for one in query.conditions)}"
+        said += f" where {(' or ' if query.any_of else ' and ').join(map(condition_words, query.conditions))}"
     return said
-
-
-def _nth(number: int) -> str:
-    return {1: "", 2: "second ", 3: "third ", 4: "fourth "}.get(number, f"{number}th ")
 
 
 def condition_words(one: Condition) -> str:

@@ -5,9 +5,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from local_rag.records import MOST_TABLE_ROWS, TableAnswer, TableSource, TableValue
-from local_rag.tables.meanings import Reading
+from local_rag.tables.computation import Computation
 from local_rag.tables.query import (
-    Condition,
     Query,
     condition_words,
     group_sql,
@@ -18,8 +17,7 @@ from local_rag.tables.query import (
     where,
 )
 from local_rag.tables.relation_set import RelationSet
-from local_rag.tables.roles import is_money
-from local_rag.tables.views import ViewColumn
+from local_rag.tables.views import ViewColumn, values_of
 from local_rag.text.cell_values import CURRENCY_CODES
 
 Number = int | float
@@ -27,7 +25,6 @@ _MOST_VALUES = 200  # of a list or of groups
 _EXTREMES = {"max": "highest", "min": "lowest"}
 _MOST_EQUAL = 5  # rows beside the highest ones
 _LARGEST_KEPT = 5_000_000  # characters of the rows that are kept with an answer
-_MOST_OF_CELL = 20  # different values that a look-up may find
 
 
 class NoRowsError(Exception):
@@ -43,58 +40,69 @@ class _Counts(NamedTuple):
     valued: int
 
 
-def run(reading: Reading, held: RelationSet) -> TableAnswer:
-    """Return what a reading computes; raise NoRowsError if no row has it."""
-    query = reading.query
-    if reading.minus is None:
-        return _of_one(query, held)
-    one, other = _of_one(query, held), _of_one(reading.minus, held)
+def run(wanted: Computation, held: RelationSet) -> TableAnswer:
+    """Return what is computed; raise NoRowsError if no row has it."""
+    one = _of_one(wanted.query, held)
+    if wanted.other is None:
+        return one
+    other = _of_one(wanted.other, held)
     if not isinstance(one.value, int | float) or not isinstance(other.value, int | float):
-        raise NoRowsError("There is nothing to subtract.")
-    difference = one.value - other.value
-    value = _rounded(abs(difference) if reading.absolute else difference)
-    labels = _difference_labels(query, reading.minus)
+        raise NoRowsError("There is nothing to compare.")
+    if wanted.how == "share":
+        if not other.value:
+            raise NoRowsError("There is nothing to have a share of.")
+        share = _rounded(100 * one.value / other.value)
+        said, both = f"share in percent: {one.said}; of {other.said}", ("part", "whole")
+        return _of_two(one, other, share, "%", said, both)
+    value = _rounded(abs(one.value - other.value))
+    return _of_two(one, other, value, one.unit, f"difference: {one.said}; and {other.said}", _labels(wanted))
+
+
+def _of_two(
+    one: TableAnswer, other: TableAnswer, value: Number | str | None, unit: str, said: str, labels: tuple[str, str]
+) -> TableAnswer:
     values = tuple(TableValue(label, part.value, part.unit) for label, part in zip(labels, (one, other), strict=True))
-    rows = (
-        (*one.rows, *(row for row in other.rows if row not in set(one.rows))) if query.operation != "cell" else one.rows
-    )
+    known = set(one.rows)
+    rows = (*one.rows, *(row for row in other.rows if row not in known))
     return replace(
         one,
         value=value,
-        said=f"difference: {one.said}; and {other.said}",
+        unit=unit,
+        said=said,
         values=values,
         rows=rows[:MOST_TABLE_ROWS],
         count=len(rows) if len(rows) < MOST_TABLE_ROWS else one.count + other.count,
-        sql=f"SELECT ({one.sql}) - ({other.sql})",
+        sql=f"SELECT {'100.0 * ' if unit == '%' else ''}({one.sql}) {'/' if unit == '%' else '-'} ({other.sql})",
         notes=tuple(dict.fromkeys((*one.notes, *other.notes))),
     )
 
 
-def _difference_labels(one: Query, other: Query) -> tuple[str, str]:
+def _labels(wanted: Computation) -> tuple[str, str]:
+    """Return what the two parts of a difference are called."""
+    one, other = wanted.query, wanted.other
+    assert other is not None
     if one.operation != other.operation:
         return _EXTREMES[one.operation], _EXTREMES[other.operation]
     if one.measure != other.measure and one.measure and other.measure:
         return one.measure.name, other.measure.name
-    mine = [condition for condition in one.conditions if condition not in other.conditions]
-    others = [condition for condition in other.conditions if condition not in one.conditions]
-    return _label_of(mine), _label_of(others)
+    return _label_of(one, other), _label_of(other, one)
 
 
-def _label_of(conditions: Sequence[Condition]) -> str:
-    return ", ".join(", ".join(one.values) or one.words.removeprefix("is ") for one in conditions)
+def _label_of(one: Query, other: Query) -> str:
+    own = [condition for condition in one.conditions if condition not in other.conditions]
+    return ", ".join(", ".join(condition.values) or condition.words.removeprefix("is ") for condition in own)
 
 
 def _of_one(query: Query, held: RelationSet) -> TableAnswer:
     held.hold([one.table for one in query.view.relations])
     counts = _count(query, held)
-    if not counts.rows and query.operation == "whether" and not query.asked:
-        _explain_no_rows(replace(query, operation="count"), held)
-    elif not counts.rows:
+    if not counts.rows and query.operation != "whether":
         _explain_no_rows(query, held)
-    if query.operation in {"list", "cell"}:
+    if query.operation == "list":
         answer = _listed(query, held, counts)
     elif query.operation == "whether":
-        answer = _whether(query, held, counts)
+        value = "yes" if counts.rows else "no"
+        answer = TableAnswer(value, "", "", sql=_said_sql(query, "count(*)"))
     elif query.operation == "top":
         answer = _top(query, held)
     elif query.group is not None:
@@ -155,7 +163,7 @@ def _scalar(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
         raise NoRowsError(
             f"{_rows_of(query)} has a value in *{query.measure.name}*{_formulas(query.measure)}.", is_certain=True
         )
-    if units := _units(query):
+    if units := _units(query, held):
         by_unit = _by_unit(query, units, held)
         if len(by_unit) > 1:
             note = "The rows have different units, which are not added together."
@@ -167,28 +175,20 @@ def _scalar(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
     return TableAnswer(_rounded(value), query.unit, "", sql=_said_sql(query, value_sql(query)))
 
 
-def _whether(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
-    """Say yes, no, or in how many of the rows; without what is asked of them, whether there are such rows."""
-    if not query.asked:
-        return TableAnswer("yes" if counts.rows else "no", "", "", sql=_said_sql(query, "count(*)"))
-    holding = replace(query, conditions=(*query.conditions, *query.asked))
-    held_in = _count(holding, held).rows
-    part = f"in {held_in:,} of {counts.rows:,} rows"
-    value = {0: "no", counts.rows: "yes"}.get(held_in, part)
-    return TableAnswer(value, "", "", sql=_said_sql(holding, "count(*)"))
-
-
-def _units(query: Query) -> str:
+def _units(query: Query, held: RelationSet) -> str:
     """Return the SQL of the units of the measure's cells, if they may differ: its own, or a column of currencies."""
     if query.measure is None or query.operation in {"count", "distinct"}:
         return ""
-    if query.measure.units:
+    if query.measure.units or query.measure.unit:
         return query.measure.units
-    if query.measure.unit and query.measure.unit[-3:] in CURRENCY_CODES:
-        return ""
-    if is_money(query.measure) or set(query.measure.keys) & {"total", "net", "gross"}:
-        return next((one.sql for one in query.view.columns if one.kind == "text" and one.keys == ("currenc",)), "")
-    return ""
+    return next((one.sql for one in query.view.columns if _holds_currencies(one, held)), "")
+
+
+def _holds_currencies(column: ViewColumn, held: RelationSet) -> bool:
+    if column.kind != "text" or column.constants:
+        return False
+    texts = [text for some in values_of(column, held).whole.values() for text in some]
+    return bool(texts) and CURRENCY_CODES.issuperset(texts)
 
 
 def _by_unit(query: Query, units: str, held: RelationSet) -> tuple[TableValue, ...]:
@@ -206,15 +206,15 @@ def _by_unit(query: Query, units: str, held: RelationSet) -> tuple[TableValue, .
 
 def _grouped(query: Query, held: RelationSet) -> TableAnswer:
     group, value = group_sql(query), value_sql(query)
-    if (units := _units(query)) and len(_by_unit(query, units, held)) > 1:
+    if (units := _units(query, held)) and len(_by_unit(query, units, held)) > 1:
         raise NoRowsError("The rows have different units, so they cannot be compared by group.")
     order = f" ORDER BY 2 {'DESC' if query.direction == 'max' else 'ASC'}, 1" if query.direction else " ORDER BY 1"
     grouped = f" GROUP BY 1 HAVING {value if query.measure else 'count(*)'} IS NOT NULL AND {group} IS NOT NULL{order}"
     rows = held.select(select(query, f"{group}, {value}", grouped), where(query)[1], most=_MOST_VALUES).rows
     if not rows:
         raise NoRowsError("No group has a value.")
-    kept = _first(rows, query.limit, query.nth) if query.direction else rows
-    if query.direction and query.nth == 1 and len(kept) == len(rows) > query.limit:
+    kept = _first(rows, query.limit) if query.direction else rows
+    if query.direction and len(kept) == len(rows) > query.limit:
         raise NoRowsError("All groups are equal.")
     sql = _said_sql(query, f"{group}, {value}", grouped + (f" LIMIT {len(kept)}" if query.direction else ""))
     return _ranked(kept, query.unit, sql, limit=query.limit if query.direction else len(kept) + 1)
@@ -227,20 +227,13 @@ def _ranked(rows: Sequence[tuple[object, ...]], unit: str, sql: str, *, limit: i
     return TableAnswer(values[0].label if len(rows) == limit == 1 else None, "", "", values, sql=sql, notes=notes)
 
 
-def _first(rows: Sequence[tuple[object, ...]], limit: int, nth: int) -> list[tuple[object, ...]]:
-    """Return the first rows, and those that are equal to the last of them, or the nth alone.
+def _first(rows: Sequence[tuple[object, ...]], limit: int) -> list[tuple[object, ...]]:
+    """Return the first rows, and those that are equal to the last of them.
 
     Raise NoRowsError if one of them is a row of totals that was not recognised.
     """
-    if nth > 1:
-        values = [row[-1] for row in rows]
-        if len(rows) < nth:
-            raise NoRowsError(f"There are only {len(rows)}.")
-        if values.count(values[nth - 1]) > 1 or len(set(values[:nth])) < nth:
-            raise NoRowsError("Several are equal there.")
-        found = [rows[nth - 1]]
-    else:
-        found = [row for at, row in enumerate(rows) if at < limit or row[-1] == rows[limit - 1][-1]]
+    limit = min(limit, len(rows))
+    found = [row for at, row in enumerate(rows) if at < limit or row[-1] == rows[limit - 1][-1]]
     for label, *_ in found:
         if str(label).casefold().strip(" :") in {"total", "totals", "average", "sum", "grand total", "mean", "all"}:
             raise NoRowsError(f"The table has a row “{label}” among the others.")
@@ -252,7 +245,7 @@ def _top(query: Query, held: RelationSet) -> TableAnswer:
     column = query.measure
     value = value_of_sql(column)
     shown = (query.shown or column).sql
-    if (units := _units(query)) and len(_by_unit(replace(query, operation="max"), units, held)) > 1:
+    if (units := _units(query, held)) and len(_by_unit(replace(query, operation="max"), units, held)) > 1:
         raise NoRowsError("The rows have different units, so they cannot be compared.")
     condition = f"{value} IS NOT NULL"
     head = select(query, f"{shown}, {value}")
@@ -262,7 +255,7 @@ def _top(query: Query, held: RelationSet) -> TableAnswer:
     if not rows:
         raise NoRowsError(f"No row has a value in *{column.name}*.")
     limit = query.limit or 1
-    kept = _first(rows, limit, query.nth)
+    kept = _first(rows, limit)
     if len(kept) > limit + _MOST_EQUAL:
         raise NoRowsError(f"{len(kept)} rows are equal.")
     return _ranked(kept, column.unit, _bound(head + order + f" LIMIT {len(kept)}", where(query)[1]), limit=limit)
@@ -271,13 +264,12 @@ def _top(query: Query, held: RelationSet) -> TableAnswer:
 def _listed(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
     column = query.shown or query.measure
     assert column is not None
-    statement = select(query, f"DISTINCT {column.sql}", " ORDER BY 1" if query.operation == "list" else "")
+    statement = select(query, f"DISTINCT {column.sql}", " ORDER BY 1")
     values = held.select(statement, where(query)[1], most=_MOST_VALUES)
     found = [row[0] for row in values.rows if row[0] is not None]
     if not found:
         raise NoRowsError(
             f"{'The row has' if counts.rows == 1 else 'The rows have'} no value in *{column.name}*{_formulas(column)}.",
-            is_certain=query.operation == "cell",
         )
     unit = column.unit if column.kind == "number" else ""
     if column.units:
@@ -286,11 +278,6 @@ def _listed(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
             raise NoRowsError("The rows have different units.")
         unit = str(of_cells[0][0] or "")
     sql = _said_sql(query, f"DISTINCT {column.sql}")
-    if query.operation == "cell":
-        if len(found) > _MOST_OF_CELL or (len(found) > 1 and column.kind == "number"):
-            raise NoRowsError("Many rows have such a value.")
-        if len(found) == 1:
-            return TableAnswer(found[0], unit, "", sql=sql)
     notes = () if values.is_complete else (f"Only the first {_MOST_VALUES} are listed.",)
     listed = tuple(TableValue(str(value), value, unit) for value in found)
     return TableAnswer(
@@ -300,7 +287,7 @@ def _listed(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
 
 def _missing(query: Query, counts: _Counts) -> Iterator[str]:
     column = query.measure
-    if column is None or query.operation in {"count", "distinct", "cell", "list"}:
+    if column is None or query.operation in {"count", "distinct", "list"}:
         return
     if lacking := counts.rows - counts.valued:
         rows = "1 of these rows has" if lacking == 1 else f"{lacking:,} of these rows have"

@@ -1,8 +1,6 @@
 """What a question may be asked of: one relation, several with the same columns as one, or two joined on a column."""
 
-import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -12,15 +10,11 @@ from typing import Literal
 from local_rag.records import BETWEEN_CAPTIONS
 from local_rag.store.relation_query import quoted
 from local_rag.tables.relation_set import NamedRelation, RelationSet
-from local_rag.tables.vocabulary import NO, TRANSLATED, YES
 from local_rag.text.tokens import word_keys
 
 _MOST_VALUES = 50_000  # different ones of a column whose words are looked up
 _LONGEST_VALUE, _MOST_WORDS = 120, 12  # of a value that a question may name
-_MOST_OF_FLAG = 6  # ways to write yes and no
 _MOST_JOINED = 8  # relations that are tried in pairs
-_YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
-_PARTICLES = frozenset("by on at date no no. number id code name".split())  # noqa: SIM905
 _SHARED = 0.5  # of the values of a column that the other table must have
 _COPIES = 0.3  # of the first values of two tables that are alike in versions of one table
 
@@ -37,30 +31,15 @@ class ViewColumn:
     constants: tuple[str, ...] = ()
     units: str = ""
     uncomputed: int = 0
-    called: str = ""  # in a question for one year: "2024 Planned" is then "Planned"
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Return the words of its name as they are compared, in English where they are translated."""
-        return _keys_of_name(self.called or self.name)
-
-    @property
-    def own_keys(self) -> tuple[str, ...]:
-        """Return the words of its name as they are compared, in the language of the table."""
-        return _own_keys_of_name(self.called or self.name)
+        """Return the words of its name as they are compared."""
+        return _keys_of_name(self.name)
 
 
 @lru_cache(maxsize=10_000)  # a question asks for those of each column many times
 def _keys_of_name(name: str) -> tuple[str, ...]:
-    return _in_english(word_keys(name))
-
-
-def _in_english(keys: Iterable[str]) -> tuple[str, ...]:
-    return tuple(word for key in keys for word in TRANSLATED.get(key, (key,)))
-
-
-@lru_cache(maxsize=10_000)
-def _own_keys_of_name(name: str) -> tuple[str, ...]:
     return tuple(word_keys(name))
 
 
@@ -91,14 +70,6 @@ class Values:
     by_word: Mapping[str, frozenset[str]]
     is_complete: bool
 
-    @property
-    def yes(self) -> tuple[str, ...]:
-        """Return the texts that mean yes, if each text of the column means yes or no."""
-        texts = list(dict.fromkeys(text for some in self.whole.values() for text in some))
-        if not 0 < len(texts) <= _MOST_OF_FLAG or any(text.strip().casefold() not in YES | NO for text in texts):
-            return ()
-        return tuple(text for text in texts if text.strip().casefold() in YES)
-
 
 def view_of(one: NamedRelation) -> View:
     """Return a relation as it can be asked."""
@@ -127,22 +98,7 @@ def _names(one: NamedRelation) -> frozenset[str]:
     stored = one.stored
     texts = [PurePath(stored.path).stem, stored.sheet, stored.name, stored.title, PurePath(stored.path).parent.name]
     keys = {key for text in texts for key in word_keys(text.replace("_", " "))}
-    return frozenset(keys.union(_in_english(keys)))
-
-
-def of_year(view: View, year: int) -> View:
-    """Return a view with columns of several years, such as "2024 Planned", without those of other years."""
-    years = {column: set(_YEAR.findall(column.name)) for column in view.columns if column.kind == "number"}
-    if not any(str(year) in some for some in years.values()):
-        return view
-    columns = [
-        replace(column, called=" ".join(_YEAR.sub(" ", column.name).split())) if years.get(column) else column
-        for column in view.columns
-        if not years.get(column) or str(year) in years[column]
-    ]
-    if not all(column.called for column in columns if years.get(replace(column, called=""))):
-        return view  # "2024" alone is the name of a column
-    return replace(view, columns=tuple(columns), names=view.names | {str(year)})
+    return frozenset(keys)
 
 
 def unions(relations: Sequence[NamedRelation]) -> Iterator[View]:
@@ -189,31 +145,6 @@ def _union(group: Sequence[NamedRelation]) -> View:
     shared = frozenset.intersection(*map(_names, group))
     label = PurePath(group[0].stored.path).stem.replace("_", " ") if of_sheets else ", ".join(parts[:3])
     return View(tuple(group), f"{head}|_all", "_all._part", "_all._row", (*columns, which), shared, label, "union")
-
-
-def of_part(view: View, keys: Collection[str]) -> View:
-    """Return a view with columns of several parts, such as "Monday Hours", without those of parts that are not named.
-
-    `keys` are the words of a question, which must name one part.
-    """
-    parts = dict[ViewColumn, tuple[str, str]]()
-    for column in view.columns:
-        first, _, rest = column.name.partition(" ")
-        is_named = rest[:1].isalpha() and rest.lower() not in _PARTICLES and rest.lower() != column.unit.lower()
-        if is_named and not column.called:
-            parts[column] = (first, rest)
-    rests = Counter(rest for _, rest in parts.values())
-    parts = {column: part for column, part in parts.items() if rests[part[1]] > 1}
-    firsts = {first: tuple(word_keys(first)) for first, _ in parts.values()}
-    named = [first for first, words in firsts.items() if words and set(words) <= set(keys)]
-    if len(named) != 1 or len(firsts) < 2:  # noqa: PLR2004
-        return view
-    columns = [
-        replace(column, called=parts[column][1]) if column in parts else column
-        for column in view.columns
-        if column not in parts or parts[column][0] == named[0]
-    ]
-    return replace(view, columns=tuple(columns), names=view.names | set(firsts[named[0]]))
 
 
 def joins(views: Sequence[View], held: RelationSet) -> Iterator[View]:
@@ -297,8 +228,7 @@ def values_of(column: ViewColumn, held: RelationSet) -> Values:
         for text in texts:
             if len(text) > _LONGEST_VALUE or not (keys := tuple(word_keys(text))) or len(keys) > _MOST_WORDS:
                 continue
-            for form in {keys, _in_english(keys)}:
-                whole_values.setdefault(form, []).append(text)
+            whole_values.setdefault(keys, []).append(text)
             for word in keys:
                 by_word.setdefault(word, set()).add(text)
         held.known[key] = Values(

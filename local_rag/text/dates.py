@@ -24,7 +24,8 @@ ENGLISH_MONTH = (
     r"jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
     r"|nov(?:ember)?|dec(?:ember)?"
 )
-_MONTH = rf"(?P<month>{ENGLISH_MONTH}|{'|'.join(_FOREIGN_MONTHS)})\b\.?"
+MONTH_NAME = rf"{ENGLISH_MONTH}|{'|'.join(_FOREIGN_MONTHS)}"
+_MONTH = rf"(?P<month>{MONTH_NAME})\b\.?"
 _DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th|er)?\b", r"(?P<year>\d{4})\b"
 _DATES = [
     re.compile(pattern, re.IGNORECASE)

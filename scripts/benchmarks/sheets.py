@@ -20,8 +20,7 @@ from local_rag.reading.relations import relations_of
 from local_rag.records import TableAnswer
 from local_rag.store.database import Store
 from local_rag.store.relation_rows import put_relations
-from local_rag.tables.answer import answer_from_rows
-from local_rag.tables.refusals import FromRows
+from local_rag.tables.answer import FromRows, answer_from_rows
 from local_rag.tables.relation_set import RelationSet, relation_set
 from scripts.benchmarks._office_sheets import Asked, Office, questions
 
@@ -62,11 +61,9 @@ def _same(wanted: Any, value: Any) -> bool:
 
 
 def outcome_of(asked: Asked, found: FromRows | None) -> str:
-    """Return `right`, `wrong`, `refused` or `passages` for an answer; an unanswerable question is refused rightly."""
+    """Return `right`, `wrong` or `passages` for an answer; an unanswerable question is left to passages rightly."""
     if found is None:
         return "passages"
-    if found.table is None:
-        return "refused"
     return "right" if asked.answer is not None and is_right(asked.answer, found.table) else "wrong"
 
 
@@ -92,7 +89,7 @@ def main() -> None:
             results.append((asked, outcome := outcome_of(asked, found)))
             fine = outcome == "right" or (asked.answer is None and outcome != "wrong")
             if options.failures and not fine and (options.held_out or not asked.held_out):
-                said = (found.table.said, found.table.value) if found and found.table else found and found.refusal
+                said = (found.table.said, found.table.value) if found else None
                 print(
                     f"{outcome:9}{asked.kind:12}{asked.question}\n{'':9}wanted {asked.answer!r:.80}, got {said!s:.200}"
                 )

@@ -1,0 +1,1 @@
+"""Train the planner of questions about rows."""

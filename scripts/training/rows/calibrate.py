@@ -1,0 +1,93 @@
+"""Fit the probability of the planner to what `evaluate` found on sheets that it was not trained with.
+
+    python -m scripts.training.rows.calibrate MODEL EVALUATED... [--right 0.88]
+
+The threshold is the lowest from which on so many of the answers that are given are right; an answer to a question that
+has none is wrong.
+"""
+
+import argparse
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from local_rag.tables.planner import CALIBRATION_FILE
+
+FEATURES = ("fits", "total", "unused", "unknown", "agrees")
+_ASK_FROM = 0.1  # below it, no second reading was right often enough to be worth its seconds
+_DECAY = 0.02  # of the weights
+
+
+def fitted(features: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return the bias and the weights of a logistic regression, by Newton's method."""
+    given = np.hstack([np.ones((len(features), 1)), features])
+    weights = np.zeros(given.shape[1])
+    decay = np.diag([0.0] + [_DECAY * len(features)] * features.shape[1])
+    for _ in range(50):
+        chance = 1 / (1 + np.exp(-given @ weights))
+        slope = given.T @ (chance - right) + decay @ weights
+        curve = given.T @ (given * (chance * (1 - chance))[:, None]) + decay
+        weights -= np.linalg.solve(curve + 1e-9 * np.eye(len(weights)), slope)
+    return weights
+
+
+def outcomes(rows: list[dict[str, Any]], chance: Any, least: float, *, second: bool) -> tuple[int, int, int]:
+    """Return how many answers are right, wrong, and given to questions that have none."""
+    right = wrong = none = 0
+    for one in rows:
+        alone = chance(one["features"])
+        if alone >= least:
+            is_right = one["right"]
+        elif second and alone >= _ASK_FROM and "same" in one and chance(one["same"]) >= least:
+            is_right = one["same right"]
+        else:
+            continue
+        right, wrong, none = right + is_right, wrong + (not is_right), none + (not one["answerable"])
+    return right, wrong, none
+
+
+def main() -> None:
+    """Fit, choose the threshold, and write both beside the model."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
+    parser.add_argument("model", type=Path)
+    parser.add_argument("evaluated", type=Path, nargs="+")
+    parser.add_argument("--right", type=float, default=0.88)
+    options = parser.parse_args()
+    every = [one for path in options.evaluated for one in pickle.loads(path.read_bytes())]
+    rows = [one for one in every if "features" in one]
+    alone = [(one["features"], one["right"]) for one in rows]
+    same = [(one["same"], one["same right"]) for one in rows if "same" in one]
+    features = np.array([[found[name] for name in FEATURES] for found, _ in (*alone, *same)])
+    weights = fitted(features, np.array([float(right) for _, right in (*alone, *same)]))
+
+    def chance(found: dict[str, float]) -> float:
+        return float(1 / (1 + np.exp(-weights[0] - sum(weights[1:] * [found[name] for name in FEATURES]))))
+
+    answerable = sum(one["answerable"] for one in every)
+    least = 0.95
+    for thousandths in range(950, 400, -10):
+        right, wrong, _ = outcomes(rows, chance, thousandths / 1000, second=True)
+        if right + wrong >= 10 and right < options.right * (right + wrong):
+            break
+        least = thousandths / 1000
+    for second in (True, False):
+        right, wrong, none = outcomes(rows, chance, least, second=second)
+        print(
+            f"{'with' if second else 'without'} a second reading: {right + wrong - none} of {answerable} answered, "
+            f"{right} right; {none} of {len(every) - answerable} without an answer answered"
+        )
+    found = {
+        "bias": round(float(weights[0]), 4),
+        "weights": {name: round(float(value), 4) for name, value in zip(FEATURES, weights[1:], strict=True)},
+        "answer_from": least,
+        "ask_from": _ASK_FROM,
+    }
+    (options.model / CALIBRATION_FILE).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Export a trained planner to int8 ONNX.
+
+python -m scripts.training.rows.export TRAINED OUTPUT
+"""
+
+import sys
+import tempfile
+import warnings
+from pathlib import Path
+
+import torch
+
+from local_rag.models.own_models import ONNX_FILE
+from scripts.training.export_reader import quantize
+from scripts.training.reader_model import load_start
+from scripts.training.rows.model import TorchPlanner
+
+INPUTS, OUTPUTS = ("input_ids", "attention_mask", "token_type_ids"), ("whole", "tokens")
+
+
+def main() -> None:
+    trained, output = Path(sys.argv[1]), Path(sys.argv[2])
+    model = TorchPlanner(load_start().bert)
+    model.load_state_dict(torch.load(trained, weights_only=True))
+    example = tuple(torch.ones((1, 24), dtype=torch.long) for _ in INPUTS)
+    output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            model.eval(),
+            example,
+            f"{folder}/full.onnx",
+            input_names=list(INPUTS),
+            output_names=list(OUTPUTS),
+            dynamic_axes={name: {1: "length"} for name in (*INPUTS, "tokens")},
+            dynamo=False,
+            opset_version=20,
+        )
+        quantize(Path(folder) / "full.onnx", output / ONNX_FILE)
+    print((output / ONNX_FILE).stat().st_size)
+
+
+if __name__ == "__main__":
+    main()

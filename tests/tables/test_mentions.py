@@ -1,0 +1,71 @@
+"""What a question may say of the columns of a view."""
+
+import pytest
+
+from local_rag.tables.mentions import ROWS, Mention, mentions
+from local_rag.tables.relation_set import RelationSet
+from local_rag.tables.views import View, view_of
+
+
+def view(tables: RelationSet, name: str) -> View:
+    return view_of(next(one for one in tables.named if one.table == name))
+
+
+def found(tables: RelationSet, name: str, question: str) -> list[tuple[str, str, object]]:
+    of = view(tables, name)
+
+    def said(one: Mention) -> object:
+        return one.values or (one.period.words if one.period else one.number)
+
+    return [
+        ("rows" if one.column == ROWS else of.columns[one.column].name, one.kind, said(one))
+        for one in mentions(question, of, tables)
+    ]
+
+
+def test_a_value_is_found_by_its_words_and_by_some_of_them(tables: RelationSet) -> None:
+    assert ("Customer", "value", ("Fjordan Freight",)) in found(tables, "orders_2024", "orders of fjordan freight")
+    assert ("Customer", "value", ("Kessler GmbH",)) in found(tables, "orders_2024", "what did kessler order")
+    assert ("Product", "value", ("Planner",)) in found(tables, "orders_2024", "how many Planner?")
+
+
+def test_a_person_is_found_in_two_spellings(tables: RelationSet) -> None:
+    assert ("Rider", "value", ("Ida Holm", "I. Holm")) in found(tables, "trips", "what did Ida spend")
+
+
+def test_the_few_values_of_a_column_are_all_offered(tables: RelationSet) -> None:
+    status = {one[2] for one in found(tables, "orders_2024", "anything?") if one[:2] == ("Status", "choice")}
+    assert status == {("Delivered",), ("Cancelled",), ("Open",)}
+
+
+@pytest.mark.parametrize(
+    ("question", "number"),
+    [
+        ("more than 1,200 EUR", 1200),
+        ("over 4.5", 4.5),
+        ("above 3k", 3000),
+        ("the three largest", 3),
+        ("over 1:30", 1.5),
+    ],
+)
+def test_a_number_may_be_compared_with_each_column_of_numbers(
+    tables: RelationSet, question: str, number: float
+) -> None:
+    some = found(tables, "orders_2024", question)
+    assert ("Qty", "number", number) in some
+    assert ("Net EUR", "number", number) in some
+
+
+def test_a_whole_number_may_say_how_many_rows(tables: RelationSet) -> None:
+    assert ("rows", "limit", 3.0) in found(tables, "orders_2024", "the 3 largest orders")
+    assert not [one for one in found(tables, "orders_2024", "over 1,200") if one[0] == "rows"]
+
+
+@pytest.mark.parametrize("question", ["in Feb 2024", "im Februar 2024", "en février 2024"])
+def test_a_month_is_a_time_of_each_column_of_dates(tables: RelationSet, question: str) -> None:
+    [(column, kind, _)] = [one for one in found(tables, "orders_2024", question) if one[1] == "time"]
+    assert (column, kind) == ("Order date", "time")
+
+
+def test_the_number_of_a_year_is_no_number_of_rows(tables: RelationSet) -> None:
+    assert not [one for one in found(tables, "orders_2024", "in 2024") if one[1] == "limit"]
