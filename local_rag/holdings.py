@@ -281,6 +281,7 @@ class Holdings:
         """Yield the tables that questions are asked of, kept from question to question, for one thread at a time."""
         with self._shared.rows.alone:
             yield self._relations(filters, self._shared.rows)
+            self._shared.rows.keep({})  # a question may have brought rows for which others make room
 
     def _relations(self, filters: Filters, held: HeldRows) -> RelationSet:
         """Return the tables of the documents that are seen and pass filters; they stay open while nothing changes."""

@@ -36,7 +36,6 @@ from local_rag.understanding.replies import reply_to_small_talk
 
 OnProgress = Callable[[Progress], None]
 T = TypeVar("T")
-_MOST_NOTES = 3  # on tables that are left out
 _EXTRACTED_FROM = 4  # passages of a long document that are read for a question of a table
 _NOT_CALIBRATED = (
     "What is close enough is not measured for this embedder, so the documents with these words were found."

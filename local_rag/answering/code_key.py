@@ -14,7 +14,7 @@ from typing import Any
 from local_rag.files import file_sha256
 from local_rag.keys import key_of
 from local_rag.llama.native import llama_build
-from local_rag.models.onnx.session import ONNX_FILE
+from local_rag.models.own_models import ONNX_FILE
 from local_rag.understanding.question_reader import CALIBRATION_FILE, SHIPPED
 
 _PACKAGE = Path(__file__).parents[1]
