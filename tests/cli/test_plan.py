@@ -29,7 +29,10 @@ def test_questions_of_a_file_give_objects(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(), ("Who?", "--questions", "asked.txt"), ("",)])
-def test_one_kind_of_questions_must_be_given(run: Run, arguments: tuple[str, ...]) -> None:
+def test_one_kind_of_questions_must_be_given(
+    run: Run, arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     Path("asked.txt").write_text("Who?\n", encoding="utf-8")
     assert run("plan", *arguments).exit_code == 2
 

@@ -37,15 +37,3 @@ def test_yes_is_sure_where_its_quotation_has_a_rare_word_of_the_question_or_the_
     assert found is not None
     assert read.is_about(found.unit)
     assert read.cell(found, 0.9).state == state
-
-
-def test_a_share_is_no_answer_to_when() -> None:
-    passages = [passage("Support is available for 98.5% of the time. The office is open on Mondays.")]
-    units, _ = ranked_units("", passages, FakeReader(lambda _question, _text: 0.0))
-
-    def found(question: str, answer: str) -> bool:
-        return DocumentReading(column_of_text(question), passages, units, passages[0].text).find(answer) is not None
-
-    assert not found("When is support available? (text)", "98.5% of the time")
-    assert found("When is the office open? (text)", "on Mondays")
-    assert found("How available is support? (text)", "98.5% of the time")
