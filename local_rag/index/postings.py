@@ -205,4 +205,5 @@ def _of_counts(folder: Path) -> Postings:
         sides.append(Columns(starts, texts, (counts / (against[texts] + counts)).astype(np.float32)))
     lines = spelled.tobytes().decode().split("\n")
     vocabulary = {word: position for position, line in enumerate(lines) for word in line.split()}
-    return Postings(words, *sides, block_of, lambda: vocabulary)
+    own, around = sides
+    return Postings(words, own, around, block_of, lambda: vocabulary)

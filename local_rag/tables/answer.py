@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import exp, log, log1p
@@ -60,13 +60,23 @@ class Candidate:
         """Return the log probability that the view fits and that the result is right."""
         return -log1p(exp(-max(-30.0, min(30.0, self.fits)))) + self.total
 
-    def features(self, question: str, *, agrees: bool = False) -> dict[str, float]:
-        """Return what the probability depends on; `agrees` if a second reading has the same result."""
+    def features(self, question: str, common: Collection[str], *, agrees: bool = False) -> dict[str, float]:
+        """Return what the probability depends on; `agrees` if a second reading has the same result.
+
+        `common` are words that questions about any table have.
+        """
+        conditions = sum(map(bool, (*self.program.relations, *self.program.filled))) + bool(self.program.pair)
+        names, words = unexplained(question, self)
         return {
             "fits": max(-8.0, min(8.0, self.fits)),
             "total": max(-8.0, self.total),
             "unused": float(unused(self.mentioned, self.program)),
-            "unknown": float(unknown(question, self)),
+            "names": float(len(names)),
+            "words": float(len([word for word in words if word not in common])),
+            "conditions": float(min(3, conditions)),
+            "empty": float(not self.table.count),
+            "several": float(bool(self.program.direction) and self.table.value is None),
+            "counts": float(self.program.operation == "count"),
             "agrees": float(agrees),
         }
 
@@ -103,11 +113,11 @@ def _answered(
     if not found:
         return None
     best = found[0]
-    probability = planner.probability(best.features(question))
+    probability = planner.probability(best.features(question, planner.common))
     if planner.ask_from <= probability < planner.answer_from and open_generator:
         rows = read_in_sql(question, best.view, best.mentioned, held, open_generator())
         if same := rows and next((one for one in found if agrees(one.table, rows)), None):
-            best, probability = same, planner.probability(same.features(question, agrees=True))
+            best, probability = same, planner.probability(same.features(question, planner.common, agrees=True))
     if probability < planner.answer_from:
         return None
     return FromRows(_newest(question, best, held, planner), probability)
@@ -154,16 +164,29 @@ def unused(mentioned: Sequence[Mention], program: Program) -> int:
     return len(rest)
 
 
-def unknown(question: str, best: Candidate) -> int:
-    """Return how many names and numbers of a question nothing of the view explains: no condition, name or title."""
-    used = [one for one, said in zip(best.mentioned, best.program.relations, strict=True) if said and one.end]
-    known = best.view.names.union(*(word_keys(column.name) for column in best.view.columns))
-    count = 0
+def unexplained(question: str, best: Candidate) -> tuple[list[str], list[str]]:
+    """Return the names and numbers of a question that nothing of the view explains, and its other words.
+
+    A word is explained by a condition, by the name of a column that the program uses, or by the title of the view; a
+    name by that of any column.
+    """
+    program, columns = best.program, best.view.columns
+    used = [one for one, said in zip(best.mentioned, program.relations, strict=True) if said]
+    roles = (program.measure, program.shown, program.group, program.left, program.right)
+    at = {*roles, *(one.column for one in used), *(at for at, said in enumerate(program.filled) if said)}
+    own = best.view.names.union(*(word_keys(columns[one].name) for one in at if one >= 0))
+    known = best.view.names.union(*(word_keys(column.name) for column in columns))
+    names, words = list[str](), list[str]()
     for match in _WORD.finditer(question):
+        key = key_of_word(match[0])
+        if match[0].lower() in _SMALL or any(one.start <= match.start() and match.end() <= one.end for one in used):
+            continue
         is_name = (match[0][0].isupper() and match.start() > 0) or any(map(str.isdigit, match[0]))
-        inside = any(one.start <= match.start() and match.end() <= one.end for one in used)
-        count += is_name and not inside and match[0].lower() not in _SMALL and key_of_word(match[0]) not in known
-    return count
+        if is_name and key not in known:
+            names.append(key)
+        elif not is_name and key not in own:
+            words.append(key)
+    return names, words
 
 
 def views_for(question: str, held: RelationSet) -> Iterator[View]:
@@ -204,7 +227,10 @@ def follow_up(question: str, before: str, held: RelationSet, planner: Planner) -
     """
     found = best_candidates(before, list(views_for(before, held)), held, planner)
     best = found[0] if found else None
-    if best is None or (probability := planner.probability(best.features(before))) < planner.answer_from:
+    if (
+        best is None
+        or (probability := planner.probability(best.features(before, planner.common))) < planner.answer_from
+    ):
         return None
     new = [one for one in mentions(question, best.view, held) if one.end and one.column != ROWS]
     covered = [(one.start, one.end) for one in new]

@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import exp
@@ -62,11 +62,12 @@ class Planner(Protocol):
     """The interface of a planner.
 
     `answer_from` is the least probability of an answer that is given, `ask_from` that from which a second reading may
-    be worth its time.
+    be worth its time. `common` are words that questions about any table have.
     """
 
     answer_from: float
     ask_from: float
+    common: Collection[str]
 
     def plan(self, question: str, view: View, held: RelationSet) -> tuple[Planned, Sequence[Mention]] | None:
         """Return the most probable program of a question for a view; None if the view is too wide to be read."""
@@ -90,6 +91,7 @@ class TrainedPlanner:
         self._bias, self._weights = calibration["bias"], calibration["weights"]
         self.answer_from: float = calibration["answer_from"]
         self.ask_from: float = calibration["ask_from"]
+        self.common: Collection[str] = frozenset(calibration["common"])
 
     def probability(self, features: Mapping[str, float]) -> float:
         """Return the probability that the most probable program gives the right answer."""

@@ -144,7 +144,7 @@ def ask(library: Path, questions: Sequence[str]) -> dict[str, Any]:
         started = time.perf_counter()
         found = answer_from_rows(question, held)
         seconds = round(time.perf_counter() - started, 2)
-        value = found.table.value if found and found.table else (found.refusal if found else "left to the passages")
+        value = found.table.value if found else "left to the passages"
         asked.append({"question": question, "answer": value, "seconds": seconds})
     held.close()
     store.close()

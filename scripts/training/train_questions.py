@@ -222,8 +222,10 @@ def export(model: TorchQuestions, start: Path, output: Path) -> None:
     lengths = {name: {1: "length"} for name in ("input_ids", "tags")}
     with tempfile.TemporaryDirectory() as temporary:
         full, example = Path(temporary) / "full.onnx", (torch.ones((1, 24), dtype=torch.long),)
-        names = {"input_names": ["input_ids"], "output_names": list(HEADS), "dynamic_axes": lengths}
-        torch.onnx.export(Outputs(model).eval(), example, full, dynamo=False, opset_version=20, **names)
+        torch.onnx.export(
+            Outputs(model).eval(), example, full, dynamo=False, opset_version=20, dynamic_axes=lengths,
+            input_names=["input_ids"], output_names=list(HEADS),
+        )  # fmt: skip
         quantize(full, output / ONNX_FILE)
     shutil.copy(start / TOKENIZER_FILE, output / TOKENIZER_FILE)
     click.echo(f"{output / ONNX_FILE}: {(output / ONNX_FILE).stat().st_size:,} bytes")

@@ -17,7 +17,7 @@ from scripts.benchmarks.sheets import is_right, open_tables
 class PlannerOfFields:
     """Plan what is given for a view with certain columns: all values and times that a question names are conditions."""
 
-    answer_from, ask_from = 0.5, 0.1
+    answer_from, ask_from, common = 0.5, 0.1, frozenset[str]()
 
     def __init__(self, fields: Mapping[str, str], *, fits: float = 5.0, total: float = -0.1) -> None:
         self._fields, self._fits, self._total = fields, fits, total
@@ -35,7 +35,7 @@ class PlannerOfFields:
         return Planned(((program, self._total),), self._fits), found
 
     def probability(self, features: Mapping[str, float]) -> float:
-        return max(0.0, 1 + features["total"] - 0.3 * features["unused"] - 0.6 * features["unknown"])
+        return max(0.0, 1 + features["total"] - 0.3 * features["unused"] - 0.6 * features["names"])
 
 
 SUM = PlannerOfFields({"operation": "sum", "measure": "Net EUR"})

@@ -16,9 +16,9 @@ import numpy as np
 
 from local_rag.tables.planner import CALIBRATION_FILE
 
-FEATURES = ("fits", "total", "unused", "unknown", "agrees")
+FEATURES = ("fits", "total", "unused", "names", "words", "conditions", "empty", "several", "counts", "agrees")
 _ASK_FROM = 0.1  # below it, no second reading was right often enough to be worth its seconds
-_DECAY = 0.02  # of the weights
+_DECAY = 0.001  # of the weights
 
 
 def fitted(features: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -79,11 +79,13 @@ def main() -> None:
             f"{'with' if second else 'without'} a second reading: {right + wrong - none} of {answerable} answered, "
             f"{right} right; {none} of {len(every) - answerable} without an answer answered"
         )
+    before = json.loads((options.model / CALIBRATION_FILE).read_bytes())
     found = {
         "bias": round(float(weights[0]), 4),
         "weights": {name: round(float(value), 4) for name, value in zip(FEATURES, weights[1:], strict=True)},
         "answer_from": least,
         "ask_from": _ASK_FROM,
+        "common": before["common"],
     }
     (options.model / CALIBRATION_FILE).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found))

@@ -41,7 +41,7 @@ def asked_of(held: Any, one: dict[str, Any], planner: TrainedPlanner, generator:
     if best:
         table = best.table
         row |= {
-            "features": best.features(one["question"]),
+            "features": best.features(one["question"], planner.common),
             "score": best.score,
             "operation": best.program.operation,
             "view": best.view.kind,
@@ -59,7 +59,7 @@ def asked_of(held: Any, one: dict[str, Any], planner: TrainedPlanner, generator:
         same = next((other for other in some if found and agrees(other.table, found)), None)
         if same:
             row |= {
-                "same": same.features(one["question"], agrees=True),
+                "same": same.features(one["question"], planner.common, agrees=True),
                 "same right": bool(one["answerable"] and is_right(same.table, list(map(str, one["answer"])))),
                 "first": same is best,
             }
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--held-out", type=Path, help="the names of the files to ask; all without it")
     options = parser.parse_args()
     if not (options.model / CALIBRATION_FILE).is_file():
-        nothing = {"bias": 0, "weights": dict.fromkeys(FEATURES, 0), "answer_from": 0, "ask_from": 0}
+        nothing = {"bias": 0, "weights": dict.fromkeys(FEATURES, 0), "answer_from": 0, "ask_from": 0, "common": []}
         (options.model / CALIBRATION_FILE).write_text(json.dumps(nothing), encoding="utf-8")
     planner = TrainedPlanner(options.model)
     generator = None
@@ -137,7 +137,7 @@ def report(rows: list[dict[str, Any]]) -> None:
 
 def score(one: dict[str, Any]) -> float:
     features = one["features"]
-    return features["fits"] * 0.3 + features["total"] - 0.7 * features["unused"] - 0.7 * features["unknown"]
+    return float(features["fits"] * 0.3 + features["total"] - 0.7 * features["unused"] - 0.7 * features["names"])
 
 
 if __name__ == "__main__":

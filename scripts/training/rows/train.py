@@ -20,9 +20,10 @@ from scripts.training.rows.examples import Example  # noqa: F401  pickled
 from scripts.training.rows.model import TorchPlanner, log_probabilities, parts_of, prepared
 
 _PRIOR = 0.3
+Made = tuple[dict[str, Any], list[Any]]  # a question and its examples
 
 
-def load(files: list[Path]) -> list[tuple[dict, list[Any]]]:
+def load(files: list[Path]) -> list[Made]:
     found = []
     for file in files:
         found += pickle.loads(file.read_bytes())
@@ -66,7 +67,7 @@ def loss_of(model: TorchPlanner, batch: list[Any]) -> tuple[torch.Tensor, torch.
     return programs, fit_loss
 
 
-def items_of(made: list[tuple[dict, list[Any]]]) -> list[Any]:
+def items_of(made: list[Made]) -> list[Any]:
     found = []
     for asked, examples in made:
         for one in examples:
@@ -77,7 +78,7 @@ def items_of(made: list[tuple[dict, list[Any]]]) -> list[Any]:
 
 
 @torch.no_grad()
-def evaluate(model: TorchPlanner, made: list[tuple[dict, list[Any]]]) -> dict[str, Any]:
+def evaluate(model: TorchPlanner, made: list[Made]) -> dict[str, Any]:
     """Count the questions whose most probable known program is the most probable of all choices."""
     model.eval()
     right = wrong = 0
