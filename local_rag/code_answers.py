@@ -7,7 +7,6 @@ from local_rag.answering.pipeline import answer_of
 from local_rag.asking import Filters
 from local_rag.digests.digest_answers import answer_digest
 from local_rag.judged import Judged
-from local_rag.llama.generator import Generator
 from local_rag.records import Answer, Found
 from local_rag.retrieval.find_question import FindQuestion, find_question
 from local_rag.retrieval.question import Question
@@ -23,13 +22,10 @@ class CodeAnswers:
     def __init__(self, view: Judged, filters: Filters, find: Callable[[Question, FindQuestion], Found | None]) -> None:
         self._view, self._filters, self._find = view, filters, find
 
-    def __call__(
-        self, question: Question, earlier: Sequence[str], open_generator: Callable[[], Generator] | None = None
-    ) -> Answer | None:
+    def __call__(self, question: Question, earlier: Sequence[str]) -> Answer | None:
         """Answer a question that follows `earlier` ones; None if its plan is that of none for code, or does not fit.
 
-        A plan does not fit where it names documents that the library does not have. The model of `open_generator` may
-        read a question about rows too, where the planner is not sure alone.
+        A plan does not fit where it names documents that the library does not have.
         """
         plan = question.plan
         if plan.kind in {"changes", "brief"}:
@@ -42,14 +38,12 @@ class CodeAnswers:
             if found:
                 return answer_of(found)
         if plan.may_ask_rows or (earlier and read_plan(earlier[-1]).may_ask_rows):
-            return self._from_rows(question, earlier, open_generator)
+            return self._from_rows(question, earlier)
         return None
 
-    def _from_rows(
-        self, question: Question, earlier: Sequence[str], open_generator: Callable[[], Generator] | None
-    ) -> Answer | None:
+    def _from_rows(self, question: Question, earlier: Sequence[str]) -> Answer | None:
         with self._view.held_rows(self._filters) as held:
-            found = held.answered(lambda: answer_from_rows(question.text, held, earlier, open_generator=open_generator))
+            found = held.answered(lambda: answer_from_rows(question.text, held, earlier))
         if found is None:
             return None
         if held.left_out:

@@ -70,7 +70,7 @@ class ModelUse:
     pooling: Literal["mean", "cls", "lasttoken"] | None = None
     calibration: Calibration | None = None  # of an answer model
     form: AnswerForm = PLAIN_FORM  # of an answer model
-    translates: bool = False  # an answer model: puts questions into English and SQL well enough to be of use
+    translates: bool = False  # an answer model: puts questions into English well enough to search and answer
     context_form: ContextForm = PLAIN_CONTEXT_FORM  # of a context model
     int8: bool = False  # an embedder: its weights were rounded to int8, and find as much
     fused_weight: float = 0.0  # of the fused rank beside a reranker's own; 0: only the reranker's order counts

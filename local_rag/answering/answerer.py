@@ -99,11 +99,6 @@ class Answerer:
         """Return a question in English; "" from a model that does not translate well, or not this one."""
         return self._translate(question) if self._translates else ""
 
-    @property
-    def second_reader(self) -> Callable[[], Generator] | None:
-        """Return what opens the generator for a question about rows; None if its model is too small to write SQL."""
-        return (lambda: self.generator) if self._translates else None
-
     def answer_unread(
         self, question: Question, sources: Sequence[Source], *, before: Turn | None = None
     ) -> Answer | None:

@@ -4,7 +4,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
@@ -25,7 +25,7 @@ from local_rag.answering.version_remarks import name_versions
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
 from local_rag.display import found_headline, times
 from local_rag.errors import StoppedError
-from local_rag.llama.generator import Generator, never
+from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
 from local_rag.records import Answer, Citation, Correction, Found, Passage, Written, heading_path
 from local_rag.retrieval.document_names import name_documents
@@ -35,7 +35,7 @@ from local_rag.retrieval.version_families import Versions
 from local_rag.text.languages import ENGLISH
 
 LEFT = "Code alone does not answer this question."
-ByCode: TypeAlias = Callable[[Question, Sequence[str], Callable[[], Generator] | None], Answer | None]
+ByCode: TypeAlias = Callable[[Question, Sequence[str]], Answer | None]
 
 _SIMILAR = 0.7  # cosine of the word counts of two passages
 _KNOWN = 0.6  # the share of a question's words that documents in its language have
@@ -59,7 +59,7 @@ class AnswerPipeline:
     """Answer questions with a search and a model, which is opened only when it is needed.
 
     `search` finds the passages of a question or of a part of it, like `Searcher.trace`. `by_code` answers a question
-    that follows others, and may ask a second reading of a model; it returns None where it cannot tell.
+    that follows others without a model; it returns None where it cannot tell.
     `open_versions` opens the versions of documents; without it, none are named. `share_known` returns the share of a
     question's words that the documents have. `earlier` are the turns that a question may follow.
     `count_tokens` counts those of the answer model, without its weights. Without a reader, words and the order of
@@ -166,7 +166,7 @@ class AnswerPipeline:
         """Answer a question; see `Library.ask`. `show` is called with the text that stands, whenever it changes."""
         started, typed = perf_counter(), question
         question = typed if self._options.code_only else self._understood(typed)
-        answer = None if self._options.anyway else self._answer_by_code(question)
+        answer = None if self._options.anyway or self._by_code is None else self._by_code(question, self._before)
         self._check()
         if answer:
             on_passages(answer.passages)
@@ -186,19 +186,6 @@ class AnswerPipeline:
     @property
     def _before(self) -> list[str]:
         return [turn.question for turn in self._earlier]
-
-    def _answer_by_code(self, question: Question) -> Answer | None:
-        if self._by_code is None:
-            return None
-        second = None if self._options.code_only else self._open_answerer().second_reader
-        with ExitStack() as stack:
-
-            def stopped(open_generator: Callable[[], Generator]) -> Generator:
-                generator = open_generator()
-                stack.enter_context(generator.stopping(self._stop))
-                return generator
-
-            return self._by_code(question, self._before, partial(stopped, second) if second else None)
 
     def _answer_from_passages(
         self, question: Question, show: Callable[[str], None], on_passages: Callable[[Sequence[Passage]], None]

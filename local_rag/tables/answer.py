@@ -2,14 +2,13 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import exp, log, log1p
 
 from local_rag.display import table_lines
 from local_rag.errors import QuestionError
-from local_rag.llama.generator import Generator
 from local_rag.records import Answer, Citation, Passage, TableAnswer, TableSource, found_passage
 from local_rag.store.database import Store
 from local_rag.tables.computation import NotComputableError, computation
@@ -18,7 +17,6 @@ from local_rag.tables.planner import Planner, shipped_planner
 from local_rag.tables.program import Program
 from local_rag.tables.relation_set import NamedRelation, RelationSet
 from local_rag.tables.run import NoRowsError, run
-from local_rag.tables.second_reading import agrees, read_in_sql
 from local_rag.tables.views import View, are_versions, joins, unions, view_of
 from local_rag.text.languages import FUNCTION_WORDS
 from local_rag.text.tokens import STOP_WORDS, key_of_word, word_keys
@@ -60,11 +58,8 @@ class Candidate:
         """Return the log probability that the view fits and that the result is right."""
         return -log1p(exp(-max(-30.0, min(30.0, self.fits)))) + self.total
 
-    def features(self, question: str, common: Collection[str], *, agrees: bool = False) -> dict[str, float]:
-        """Return what the probability depends on; `agrees` if a second reading has the same result.
-
-        `common` are words that questions about any table have.
-        """
+    def features(self, question: str, common: Collection[str]) -> dict[str, float]:
+        """Return what the probability depends on; `common` are words that questions about any table have."""
         conditions = sum(map(bool, (*self.program.relations, *self.program.filled))) + bool(self.program.pair)
         names, words = unexplained(question, self)
         return {
@@ -77,73 +72,55 @@ class Candidate:
             "empty": float(not self.table.count),
             "several": float(bool(self.program.direction) and self.table.value is None),
             "counts": float(self.program.operation == "count"),
-            "agrees": float(agrees),
         }
 
 
 def answer_from_rows(
-    question: str,
-    held: RelationSet,
-    earlier: Sequence[str] = (),
-    planner: Planner | None = None,
-    open_generator: Callable[[], Generator] | None = None,
+    question: str, held: RelationSet, earlier: Sequence[str] = (), planner: Planner | None = None
 ) -> FromRows | None:
-    """Return what rows say; None if the question is none about rows, or the planner is not sure what it asks.
-
-    Where it is not sure alone, the model of `open_generator` reads the question too, and may agree with it.
-    """
+    """Return what rows say; None if the question is none about rows, or the planner is not sure what it asks."""
     if not held.named:
         return None
     planner = planner or shipped_planner()
     views = list(views_for(question, held))
-    found = _answered(question, best_candidates(question, views, held, planner), held, planner, open_generator)
+    found = _answered(question, best_candidate(question, views, held, planner), held, planner)
     if found is None and earlier:
         found = follow_up(question, earlier[-1], held, planner)
     considered = tuple(dict.fromkeys(relation.stored.path for view in views for relation in view.relations))
     return replace(found, considered=considered) if found else None
 
 
-def _answered(
-    question: str,
-    found: Sequence[Candidate],
-    held: RelationSet,
-    planner: Planner,
-    open_generator: Callable[[], Generator] | None,
-) -> FromRows | None:
-    if not found:
-        return None
-    best = found[0]
-    probability = planner.probability(best.features(question, planner.common))
-    if planner.ask_from <= probability < planner.answer_from and open_generator:
-        rows = read_in_sql(question, best.view, best.mentioned, held, open_generator())
-        if same := rows and next((one for one in found if agrees(one.table, rows)), None):
-            best, probability = same, planner.probability(same.features(question, planner.common, agrees=True))
-    if probability < planner.answer_from:
+def _answered(question: str, best: Candidate | None, held: RelationSet, planner: Planner) -> FromRows | None:
+    if best is None or (probability := _probability(question, best, planner)) < planner.answer_from:
         return None
     return FromRows(_newest(question, best, held, planner), probability)
 
 
-def best_candidates(question: str, views: Sequence[View], held: RelationSet, planner: Planner) -> list[Candidate]:
-    """Return the results for the view with the most probable one, best first."""
-    found = [some for view in views if (some := _candidates(question, view, held, planner))]
-    return max(found, key=lambda some: some[0].score, default=[])
+def _probability(question: str, best: Candidate, planner: Planner) -> float:
+    return planner.probability(best.features(question, planner.common))
 
 
-def _candidates(question: str, view: View, held: RelationSet, planner: Planner) -> list[Candidate]:
+def best_candidate(question: str, views: Sequence[View], held: RelationSet, planner: Planner) -> Candidate | None:
+    """Return the most probable result of all views; None if there is none."""
+    found = [one for view in views if (one := _candidate(question, view, held, planner))]
+    return max(found, key=lambda one: one.score, default=None)
+
+
+def _candidate(question: str, view: View, held: RelationSet, planner: Planner) -> Candidate | None:
     read = planner.plan(question, view, held)
     if read is None:
-        return []
+        return None
     planned, mentioned = read
     results = dict[object, list[tuple[Program, float, TableAnswer]]]()
     for program, total in planned.programs:
         if table := _result(program, view, mentioned, held):
             results.setdefault((table.value, table.unit, table.values), []).append((program, total, table))
-    found = list[Candidate]()
-    for some in results.values():
-        program, _, table = some[0]
-        total = log(sum(exp(one) for _, one, _ in some) + _NOTHING)
-        found.append(Candidate(view, tuple(mentioned), planned.fits, program, total, table))
-    return sorted(found, key=lambda one: -one.score)
+    if not results:
+        return None
+    same = max(results.values(), key=lambda some: sum(exp(total) for _, total, _ in some))
+    program, _, table = same[0]
+    total = log(sum(exp(one) for _, one, _ in same) + _NOTHING)
+    return Candidate(view, tuple(mentioned), planned.fits, program, total, table)
 
 
 def _result(program: Program, view: View, mentioned: Sequence[Mention], held: RelationSet) -> TableAnswer | None:
@@ -225,12 +202,8 @@ def follow_up(question: str, before: str, held: RelationSet, planner: Planner) -
 
     None if the follow-up says more than that, or nothing that the table has.
     """
-    found = best_candidates(before, list(views_for(before, held)), held, planner)
-    best = found[0] if found else None
-    if (
-        best is None
-        or (probability := planner.probability(best.features(before, planner.common))) < planner.answer_from
-    ):
+    best = best_candidate(before, list(views_for(before, held)), held, planner)
+    if best is None or (probability := _probability(before, best, planner)) < planner.answer_from:
         return None
     new = [one for one in mentions(question, best.view, held) if one.end and one.column != ROWS]
     covered = [(one.start, one.end) for one in new]
@@ -264,8 +237,8 @@ def _newest(question: str, best: Candidate, held: RelationSet, planner: Planner)
     same = [other for other in held.named if other is not one and other.columns == one.columns]
     found = [(one, best.table)]
     for other in (other for other in same if are_versions(other, one, held)):
-        if some := _candidates(question, view_of(other), held, planner):
-            found.append((other, some[0].table))
+        if candidate := _candidate(question, view_of(other), held, planner):
+            found.append((other, candidate.table))
     found.sort(key=lambda pair: _version_order(pair[0]))
     *others, (_, newest) = found
     if not others:

@@ -61,12 +61,11 @@ class Planned:
 class Planner(Protocol):
     """The interface of a planner.
 
-    `answer_from` is the least probability of an answer that is given, `ask_from` that from which a second reading may
-    be worth its time. `common` are words that questions about any table have.
+    `answer_from` is the least probability of an answer that is given. `common` are words that questions about any table
+    have.
     """
 
     answer_from: float
-    ask_from: float
     common: Collection[str]
 
     def plan(self, question: str, view: View, held: RelationSet) -> tuple[Planned, Sequence[Mention]] | None:
@@ -90,7 +89,6 @@ class TrainedPlanner:
         calibration = json.loads((folder / CALIBRATION_FILE).read_bytes())
         self._bias, self._weights = calibration["bias"], calibration["weights"]
         self.answer_from: float = calibration["answer_from"]
-        self.ask_from: float = calibration["ask_from"]
         self.common: Collection[str] = frozenset(calibration["common"])
 
     def probability(self, features: Mapping[str, float]) -> float:

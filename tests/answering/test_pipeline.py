@@ -177,15 +177,8 @@ def test_code_alone_answers_or_leaves_a_question_and_costs_no_model() -> None:
         pipeline = AnswerPipeline(FakeSearch(), load, len, options, by_code=by_code)
         return pipeline.ask(Question(question), show=lambda _: None, on_passages=lambda _: None)
 
-    def say(answer: Answer | None) -> ByCode:
-        def by_code(_question: Question, _earlier: object, second: object) -> Answer | None:
-            assert second is None
-            return answer
-
-        return by_code
-
-    assert asked(say(computed), "How many?").text == "Seven."
-    for by_code in (None, say(None)):
+    assert asked(lambda _question, _earlier: computed, "How many?").text == "Seven."
+    for by_code in (None, lambda _question, _earlier: None):
         left = asked(by_code, "When does it leave?")
         assert (left.outcome, left.text) == ("left", LEFT)
     assert asked(None, "Wann fährt das Boot ab?").text == "Code allein beantwortet diese Frage nicht."

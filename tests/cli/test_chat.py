@@ -27,7 +27,7 @@ def chat(generator: FakeGenerator, *lines: str, arguments: tuple[str, ...] = ())
 
 
 def test_a_conversation(indexed: Path, generator: FakeGenerator) -> None:
-    lines = ("When does the boat leave?", "", "Who is on the boat?", "thanks", "/sources", "/new", "Leave?")
+    lines = ("When does the boat leave?", "", "Who is on the boat?", "thanks", "/sources", "/new", "When does it leave?")
     result = chat(generator, *lines)
     assert result.exit_code == 0, result.output
     assert [line for line in result.stdout.splitlines() if line.startswith("At seven. [")] == [

@@ -17,7 +17,7 @@ from scripts.benchmarks.sheets import is_right, open_tables
 class PlannerOfFields:
     """Plan what is given for a view with certain columns: all values and times that a question names are conditions."""
 
-    answer_from, ask_from, common = 0.5, 0.1, frozenset[str]()
+    answer_from, common = 0.5, frozenset[str]()
 
     def __init__(self, fields: Mapping[str, str], *, fits: float = 5.0, total: float = -0.1) -> None:
         self._fields, self._fits, self._total = fields, fits, total

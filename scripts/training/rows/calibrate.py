@@ -16,8 +16,7 @@ import numpy as np
 
 from local_rag.tables.planner import CALIBRATION_FILE
 
-FEATURES = ("fits", "total", "unused", "names", "words", "conditions", "empty", "several", "counts", "agrees")
-_ASK_FROM = 0.1  # below it, no second reading was right often enough to be worth its seconds
+FEATURES = ("fits", "total", "unused", "names", "words", "conditions", "empty", "several", "counts")
 _DECAY = 0.001  # of the weights
 
 
@@ -34,19 +33,11 @@ def fitted(features: np.ndarray, right: np.ndarray) -> np.ndarray:
     return weights
 
 
-def outcomes(rows: list[dict[str, Any]], chance: Any, least: float, *, second: bool) -> tuple[int, int, int]:
+def outcomes(rows: list[dict[str, Any]], chance: Any, least: float) -> tuple[int, int, int]:
     """Return how many answers are right, wrong, and given to questions that have none."""
-    right = wrong = none = 0
-    for one in rows:
-        alone = chance(one["features"])
-        if alone >= least:
-            is_right = one["right"]
-        elif second and alone >= _ASK_FROM and "same" in one and chance(one["same"]) >= least:
-            is_right = one["same right"]
-        else:
-            continue
-        right, wrong, none = right + is_right, wrong + (not is_right), none + (not one["answerable"])
-    return right, wrong, none
+    given = [one for one in rows if chance(one["features"]) >= least]
+    right = sum(one["right"] for one in given)
+    return right, len(given) - right, sum(not one["answerable"] for one in given)
 
 
 def main() -> None:
@@ -54,14 +45,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("model", type=Path)
     parser.add_argument("evaluated", type=Path, nargs="+")
-    parser.add_argument("--right", type=float, default=0.88)
+    parser.add_argument("--right", type=float, default=0.82)
     options = parser.parse_args()
     every = [one for path in options.evaluated for one in pickle.loads(path.read_bytes())]
     rows = [one for one in every if "features" in one]
-    alone = [(one["features"], one["right"]) for one in rows]
-    same = [(one["same"], one["same right"]) for one in rows if "same" in one]
-    features = np.array([[found[name] for name in FEATURES] for found, _ in (*alone, *same)])
-    weights = fitted(features, np.array([float(right) for _, right in (*alone, *same)]))
+    features = np.array([[one["features"][name] for name in FEATURES] for one in rows])
+    weights = fitted(features, np.array([float(one["right"]) for one in rows]))
 
     def chance(found: dict[str, float]) -> float:
         return float(1 / (1 + np.exp(-weights[0] - sum(weights[1:] * [found[name] for name in FEATURES]))))
@@ -69,22 +58,20 @@ def main() -> None:
     answerable = sum(one["answerable"] for one in every)
     least = 0.95
     for thousandths in range(950, 400, -10):
-        right, wrong, _ = outcomes(rows, chance, thousandths / 1000, second=True)
+        right, wrong, _ = outcomes(rows, chance, thousandths / 1000)
         if right + wrong >= 10 and right < options.right * (right + wrong):
             break
         least = thousandths / 1000
-    for second in (True, False):
-        right, wrong, none = outcomes(rows, chance, least, second=second)
-        print(
-            f"{'with' if second else 'without'} a second reading: {right + wrong - none} of {answerable} answered, "
-            f"{right} right; {none} of {len(every) - answerable} without an answer answered"
-        )
+    right, wrong, none = outcomes(rows, chance, least)
+    print(
+        f"{right + wrong - none} of {answerable} answered, {right} right; "
+        f"{none} of {len(every) - answerable} without an answer answered"
+    )
     before = json.loads((options.model / CALIBRATION_FILE).read_bytes())
     found = {
         "bias": round(float(weights[0]), 4),
         "weights": {name: round(float(value), 4) for name, value in zip(FEATURES, weights[1:], strict=True)},
         "answer_from": least,
-        "ask_from": _ASK_FROM,
         "common": before["common"],
     }
     (options.model / CALIBRATION_FILE).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

@@ -9,16 +9,12 @@ import pickle
 import random
 import time
 from collections import defaultdict
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from local_rag.llama.models_in_use import open_answer_engine
-from local_rag.models.registry import resolve
 from local_rag.records import TableAnswer
-from local_rag.tables.answer import best_candidates, views_for
+from local_rag.tables.answer import best_candidate, views_for
 from local_rag.tables.planner import CALIBRATION_FILE, TrainedPlanner
-from local_rag.tables.second_reading import agrees, read_in_sql
 from scripts.benchmarks import wikitablequestions
 from scripts.training.rows.calibrate import FEATURES
 from scripts.training.rows.examples import opened
@@ -33,10 +29,9 @@ def is_right(table: TableAnswer, answer: list[str]) -> bool:
     return matches(values_of(table), answer) or matches([str(one.value) for one in table.values], answer)
 
 
-def asked_of(held: Any, one: dict[str, Any], planner: TrainedPlanner, generator: Any = None) -> dict[str, Any]:
+def asked_of(held: Any, one: dict[str, Any], planner: TrainedPlanner) -> dict[str, Any]:
     started = time.perf_counter()
-    some = best_candidates(one["question"], list(views_for(one["question"], held)), held, planner)
-    best = some[0] if some else None
+    best = best_candidate(one["question"], list(views_for(one["question"], held)), held, planner)
     row: dict[str, Any] = {key: one[key] for key in ("file", "question", "answerable", "answer", "kind") if key in one}
     if best:
         table = best.table
@@ -51,18 +46,6 @@ def asked_of(held: Any, one: dict[str, Any], planner: TrainedPlanner, generator:
             "how": table.said,
             "right": bool(one["answerable"] and is_right(table, list(map(str, one["answer"])))),
         }
-    if best and generator and row["features"]["fits"] > -3:
-        found = read_in_sql(one["question"], best.view, best.mentioned, held, generator)
-        row["sql"] = None if found is None else [list(map(str, line)) for line in found[:20]]
-        plain = [str(line[0]) for line in found or [] if line and line[0] is not None]
-        row["sql right"] = bool(one["answerable"] and matches(plain, list(map(str, one["answer"]))))
-        same = next((other for other in some if found and agrees(other.table, found)), None)
-        if same:
-            row |= {
-                "same": same.features(one["question"], planner.common, agrees=True),
-                "same right": bool(one["answerable"] and is_right(same.table, list(map(str, one["answer"])))),
-                "first": same is best,
-            }
     row["seconds"] = time.perf_counter() - started
     return row
 
@@ -72,19 +55,14 @@ def main() -> None:
     parser.add_argument("model", type=Path)
     parser.add_argument("output", type=Path)
     parser.add_argument("sets", type=Path, nargs="+")
-    parser.add_argument("--generator", default="", help="the name of an answer model for the second reading")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--wiki", type=int, default=0, help="so many questions of WikiTableQuestions, of SET pristine")
     parser.add_argument("--held-out", type=Path, help="the names of the files to ask; all without it")
     options = parser.parse_args()
     if not (options.model / CALIBRATION_FILE).is_file():
-        nothing = {"bias": 0, "weights": dict.fromkeys(FEATURES, 0), "answer_from": 0, "ask_from": 0, "common": []}
+        nothing = {"bias": 0, "weights": dict.fromkeys(FEATURES, 0), "answer_from": 0, "common": []}
         (options.model / CALIBRATION_FILE).write_text(json.dumps(nothing), encoding="utf-8")
     planner = TrainedPlanner(options.model)
-    generator = None
-    if options.generator:
-        engine = open_answer_engine(resolve(options.generator, "answer"), context_tokens=lambda _most, _each: 3072)
-        generator = ExitStack().enter_context(engine)
     kept = set(options.held_out.read_text().splitlines()) if options.held_out else None
     rows = []
     if options.wiki:
@@ -99,7 +77,6 @@ def main() -> None:
                         held,
                         {"file": table, "question": one.question, "answerable": True, "answer": list(one.answer)},
                         planner,
-                        generator,
                     )
                     for one in some
                 ]
@@ -114,7 +91,7 @@ def main() -> None:
         for file, some in by.items():
             if kept is None or file in kept:
                 with opened(folder / "files" / file) as held:
-                    rows += [asked_of(held, one, planner, generator) for one in some[:: options.every]]
+                    rows += [asked_of(held, one, planner) for one in some[:: options.every]]
     options.output.write_bytes(pickle.dumps(rows))
     report(rows)
 
