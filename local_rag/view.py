@@ -31,6 +31,7 @@ from local_rag.retrieval.version_families import Versions
 from local_rag.store.asked_questions import Asker
 from local_rag.store.history_file import count_use
 from local_rag.store.storage_errors import storage_errors
+from local_rag.text.tokens import keyword_tokens
 from local_rag.understanding.question_reader import read_plan
 from local_rag.understanding.replies import reply_to_small_talk
 
@@ -256,6 +257,8 @@ class View(Judged):
             passages=passages, rerank=rerank, filters=as_filters(filters), strict=strict, anyway=anyway
         )
         asked = read_question(question, kind=options.kind)
+        if asked.plan.kind == "chat" and not options.kind and self._is_of_a_title(question):
+            asked = read_question(question, kind="passages")
         if asked.plan.kind == "chat":
             reply = reply_to_small_talk(asked.plan)
             on_text(Written(reply))
@@ -272,6 +275,14 @@ class View(Judged):
                 if self.settings.retention.counts:
                     count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return self._tell(answer)
+
+    def _is_of_a_title(self, question: str) -> bool:
+        """Return whether the words of a question stand in the title of a document: "Leave?" is no small talk then."""
+        words = set(keyword_tokens(question))
+        if not words or not self._has_store:
+            return False
+        with self.reading() as store:
+            return any(words <= set(keyword_tokens(one.title)) for one in store.named_documents(store.live_ids()))
 
     def read_ahead(self, question: str, options: AskOptions = DEFAULT_OPTIONS, *, stop: Callable[[], bool]) -> None:
         """Let the model read what it would be shown for a question, until `stop`, so that the answer begins sooner."""
