@@ -1,6 +1,6 @@
 """From a question to what rows say: which table, which version, which follow-up, and when nothing is said."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -17,7 +17,8 @@ from scripts.benchmarks.sheets import is_right, open_tables
 class PlannerOfFields:
     """Plan what is given for a view with certain columns: all values and times that a question names are conditions."""
 
-    answer_from, common = 0.5, frozenset[str]()
+    answer_from = 0.5
+    common: Collection[str] = ()
 
     def __init__(self, fields: Mapping[str, str], *, fits: float = 5.0, total: float = -0.1) -> None:
         self._fields, self._fits, self._total = fields, fits, total
