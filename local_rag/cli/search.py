@@ -37,10 +37,8 @@ from local_rag.display import (
 from local_rag.errors import LocalRagError
 from local_rag.files import permissions_of_regular, writable, write_whole
 from local_rag.records import Correction, Passage
-from local_rag.retrieval.find_question import exact_question
 from local_rag.serialization import from_plain
 from local_rag.serving.socket_client import ask_server
-from local_rag.understanding.question_reader import read_plan
 
 _TOP = 10
 
@@ -89,13 +87,17 @@ def search(
             passages, corrections = found.passages, found.corrections
             reranks, profile = opened.reranks, opened.settings.profile
             say_what_is_missing(opened)
-    plan = read_plan(question)
+    plan = None
     if explain:
+        # Imported here because without it a search of a running server needs no numpy.
+        from local_rag.understanding.question_reader import read_plan
+
+        plan = read_plan(question)
         click.echo(one_line(f"Understood as: {plan}."), err=True)
     if as_json:
         report = {
             "question": question,
-            "plan": plan.as_dict(),
+            **({"plan": plan.as_dict()} if plan else {}),
             "corrections": [asdict(one) for one in corrections],
             "reranked": reranks and options.rerank,
             "passages": [passage_as_dict(passage) for passage in passages],
@@ -163,6 +165,9 @@ def find(
     with open_library(library, **settings) as opened, stopping() as stopped, IndexProgress() as progress:
         opened.require_documents()
         is_exact = count or negated or about or bool(sort)
+        # Imported here because --help needs no numpy.
+        from local_rag.retrieval.find_question import exact_question
+
         exact = exact_question(question, count=count, negated=negated, about=about, sort=sort) if is_exact else None
         found = opened.find(question, filters=filters, exact=exact, progress=progress, stop=stopped.is_set)
     if table is not None:

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from local_rag.asking import EVERYTHING, AskOptions, Filters, Turn
+from local_rag.asking import EVERYTHING, AskOptions, Filters, Turn, require_question
 from local_rag.display import Name, one_line, passage_as_dict, printable, printable_json
 from local_rag.errors import LocalRagError, MissingError, QuestionError
 from local_rag.files import is_utf8
@@ -305,6 +305,7 @@ class Completion:
             return None  # what it is asked with refuses it
         if reply := reply_to_client_task(question):
             return Answer(question, reply, "answered")
+        require_question(question)
         plan = read_plan(question)
         return Answer(question, reply_to_small_talk(plan), "answered", plan=plan) if plan.kind == "chat" else None
 

@@ -237,7 +237,8 @@ def _newest(question: str, best: Candidate, held: RelationSet, planner: Planner)
     same = [other for other in held.named if other is not one and other.columns == one.columns]
     found = [(one, best.table)]
     for other in (other for other in same if are_versions(other, one, held)):
-        if candidate := _candidate(question, view_of(other), held, planner):
+        candidate = _candidate(question, view_of(other), held, planner)
+        if candidate and _asks_the_same(candidate.program, best.program):
             found.append((other, candidate.table))
     found.sort(key=lambda pair: _version_order(pair[0]))
     *others, (_, newest) = found
@@ -245,6 +246,13 @@ def _newest(question: str, best: Candidate, held: RelationSet, planner: Planner)
         return newest
     notes = [f"{_file_of(value)} says {table_lines(value)[0]}." for _, value in others if not _is_same(value, newest)]
     return replace(newest, notes=(*newest.notes, "This is the newest table.", *notes[-_MOST_VERSIONS:]))
+
+
+def _asks_the_same(one: Program, other: Program) -> bool:
+    """Return whether two programs compute the same of tables with the same columns."""
+    fields = ("operation", "measure", "shown", "group", "part", "direction", "pair", "filled")
+    alike = all(getattr(one, name) == getattr(other, name) for name in fields)
+    return alike and sorted(filter(None, one.relations)) == sorted(filter(None, other.relations))
 
 
 def _is_same(one: TableAnswer, other: TableAnswer) -> bool:

@@ -249,7 +249,7 @@ def test_each_attack_that_the_documentation_names_has_a_test() -> None:
     table = list(itertools.takewhile(bool, lines[lines.index("| attack | what happens | test |") + 2 :]))
     files = [
         file
-        for folder in ("web", "serving", "cli", "openai")
+        for folder in ("web", "serving", "cli", "openai", "store")
         for file in (checkout / "tests" / folder).glob("test_*.py")
     ]
     present = set(re.findall(r"^def (test_\w+)", "\n".join(file.read_text(encoding="utf-8") for file in files), re.M))

@@ -23,6 +23,7 @@ from local_rag.files import file_sha256
 from local_rag.llama.models_in_use import load_embedder, load_reader
 from local_rag.models.choice import find
 from local_rag.models.embedder import OnnxEmbedder, SentenceEmbedder
+from local_rag.models.models_folder import shipped_models
 from local_rag.models.reader import CrossEncoderReader, OnnxReader
 from local_rag.models.registry import HubSource, load_registry
 from local_rag.store.database import Store
@@ -94,6 +95,8 @@ def publish(folders: Path, program: Path) -> dict[str, bytes]:
             there = f'name = "{file.name}", bytes = {stand_in.stat().st_size}, sha256 = "{file_sha256(stand_in)}"'
             text = text[:begin] + text[begin:].replace(known, there, 1)
     (program / "registry.toml").write_text(text)
+    for name in ("minilm-l6-questions", "minilm-l6-rows", "minilm-l6-reader"):  # what comes with the program
+        shutil.copytree(shipped_models() / name, program / "shipped_models" / name)
     return files
 
 

@@ -47,17 +47,6 @@ def test_the_example_of_the_docs_is_what_ask_prints(folder: Path, run: Run) -> N
     assert "[1] documents/sales/orders.csv, A2:E5" in printed
 
 
-def test_a_refusal_names_a_table_only_where_the_question_asks_it(folder: Path, run: Run) -> None:
-    def refusal(question: str) -> str:
-        answer = json.loads(run("ask", question, "--json").stdout)
-        assert answer["outcome"] == "refused"
-        return str(answer["answer"])
-
-    assert refusal("What is the bonus of Ada?") == "The documents do not answer this question."
-    assert refusal("What is the VAT number of Kessler GmbH?") == "The documents do not answer this question."
-    assert refusal("How many orders were placed in 2019?").startswith("No row of Orders has a *Order date* in 2019")
-
-
 def test_an_answer_from_rows_has_all_its_parts_in_json(folder: Path, run: Run) -> None:
     answer = json.loads(run("ask", "What is the total net of Fjordan Freight in 2024?", "--json").stdout)
     assert (answer["outcome"], answer["answered_from"], answer["tokens"]) == ("answered", "rows", 0)
