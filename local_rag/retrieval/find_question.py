@@ -114,7 +114,9 @@ def any_question(question: str, plan: Plan) -> FindQuestion:
     text, notes = without_operators(" ".join(question.split()).rstrip("?!. "))
     bare = len(text.split()) <= _BARE_WORDS and not question.rstrip().endswith("?") and plan.kind != "documents"
     of_documents = plan if plan.kind == "documents" else read_plan(question, "documents")
-    if not bare and (asked := find_question(of_documents, question)):
+    # A question that is read as one of documents against its kind has lost its subject rather than none.
+    is_read = plan.kind == "documents" or bool(of_documents.subject)
+    if not bare and is_read and (asked := find_question(of_documents, question)):
         return replace(asked, notes=notes)
     phrases, every = phrases_of(text)
     if bare or (len(text) <= _LONGEST and any(one.exact for one in phrases)):

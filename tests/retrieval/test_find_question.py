@@ -139,3 +139,8 @@ def test_the_quotation_marks_of_any_language_quote(query: str) -> None:
 
 def test_a_word_that_says_little_is_looked_for_as_it_is() -> None:
     assert any_question("the", WORDS).phrases == (Phrase("the"),)
+
+
+def test_a_question_that_loses_its_subject_lists_no_documents_by_their_names_alone() -> None:
+    found = any_question("Which policies name the safety officer?", Plan("passages"))
+    assert found.rule != "names"
