@@ -27,8 +27,7 @@ def command(library: Path, profile: str | None, as_json: bool) -> None:
     installed = receipt()
     bundled = [check_bundle(installed, list(differences(Path(sys.prefix))))] if installed else []
     results = []
-    left_out = installed["left_out"] if installed else ()
-    for result in chain(bundled, diagnose(library, left_out=left_out, profile=profile)):
+    for result in chain(bundled, diagnose(library, profile=profile)):
         results.append(result)
         if not as_json:
             mark = click.style(f"{result.severity:8}", fg=_COLOURS[result.severity])

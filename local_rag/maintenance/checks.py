@@ -10,7 +10,7 @@ import shlex
 import stat
 import subprocess
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires, version
 from pathlib import Path
@@ -223,14 +223,11 @@ def check_fingerprint(changes: Sequence[str], *, searchable: bool = False) -> Ch
 _FOR_DEVELOPERS = ("dev", "cluster-test")
 
 
-def diagnose(folder: Path, *, left_out: Collection[str] = (), **settings: str | None) -> Iterator[CheckResult]:
-    """Run every check for a library and its profile, or the named profile; yield each result when it is known.
-
-    `left_out` are packages that this installation does not have on purpose.
-    """
+def diagnose(folder: Path, **settings: str | None) -> Iterator[CheckResult]:
+    """Run every check for a library and its profile, or the named profile; yield each result when it is known."""
     yield (system := check_platform(platform.system(), platform.machine()))
     yield check_python(sys.version_info[:3])
-    yield (packages := check_packages(*_packages(left_out), in_checkout=in_checkout()))
+    yield (packages := check_packages(*_packages(), in_checkout=in_checkout()))
     yield check_extras(missing_extras())
     if "failed" in {system.severity, packages.severity}:
         return
@@ -240,14 +237,13 @@ def diagnose(folder: Path, *, left_out: Collection[str] = (), **settings: str | 
     yield from diagnose_installation(folder, open_ways(), **settings)
 
 
-def _packages(left_out: Collection[str]) -> tuple[dict[str, str | None], dict[str, str]]:
+def _packages() -> tuple[dict[str, str | None], dict[str, str]]:
     """Return the versions of the required packages, and the pinned versions."""
     names = [_name(line) for line in requires("local-rag") or () if "extra ==" not in line]
     modules: dict[str, list[str]] = {}
     for module, distributions in packages_distributions().items():
         for distribution in distributions:
             modules.setdefault(package_key(distribution), []).append(module)
-    names = [name for name in names if package_key(name) not in left_out]
     return {package_key(name): _version(name, modules) for name in names}, pinned_versions()
 
 
