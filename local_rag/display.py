@@ -140,6 +140,7 @@ def answer_as_dict(answer: Answer, name: Name = display_path) -> dict[str, Any]:
         "probability": answer.probability,
         "threshold": answer.threshold,
         "log_odds": answer.log_odds,
+        "reason": answer.reason,
         "quotes": [{"text": quote.text, "citation": quote.citation} for quote in answer.quotes],
         "shown": [_json_value(shown) for shown in answer.shown],
         "citations": [

@@ -523,9 +523,10 @@ class Answer:
     has one record per sentence of an answer. `look_alikes` are passages much like the cited ones from other documents
     that the question may have meant. `found` is what code found in all documents if the question counts or lists; no
     model takes part in such an answer. `versions` is what other versions of a quoted document say instead, newest
-    first; `text` ends with it. `corrections` are the words that were searched instead of mistyped ones. `table` is what
-    code computed from rows; no model takes part in that. `named` are the paths of documents that the text may name
-    without citing them. `plan` is what the question was understood to ask for.
+    first; `text` ends with it. `reason` says why an answer is only quoted. `corrections` are the words that were
+    searched instead of mistyped ones. `table` is what code computed from rows; no model takes part in that. `named` are
+    the paths of documents that the text may name without citing them. `plan` is what the question was understood to ask
+    for.
     """
 
     question: str
@@ -552,6 +553,7 @@ class Answer:
     table: TableAnswer | None = None
     named: tuple[str, ...] = ()
     plan: Plan | None = None
+    reason: str = ""
 
     def __repr__(self) -> str:
         return f"<Answer {self.outcome} {_beginning(self.text)} citations {len(self.citations)}>"

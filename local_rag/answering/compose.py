@@ -20,6 +20,12 @@ from local_rag.understanding.question_reader import read_plan
 REFUSAL = "The documents do not answer this question."
 NOT_SURE = "Not sure. This is what the documents say:"
 NOT_SAID = "The documents do not say:"
+# Why the answer of the model is not given although the documents say something.
+UNSURE = "Quoted because no answer from these lines is sure enough."
+LACKING = "Quoted because the answer of the model says {words}, which these lines do not."
+STANDS_ON_NOTHING = "Quoted because these lines say too little of what the model answered."
+NO_NUMBER = "Quoted because the model found no number that the question asks for."
+OF_ALL_ROWS = "Quoted because the question is about all rows, and the model has read some of them."
 _CLOSEST = 3  # passages to name if there is no answer
 MOST_LINES = 3  # of a quotation that stands instead of an answer
 _WRAPPED = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+")
@@ -59,15 +65,27 @@ class Part:
 
         A model that reads some rows of a table cannot tell which is the highest of all, nor add them up.
         """
-        said = [one.sentence for one in self.given]
-        if not (said and self.checked):
-            return bool(said)
-        asked = self.asked or question.text
+        return not self.fault(question)
+
+    def fault(self, question: Question) -> str:
+        """Return why no sentence may be given, however probable it is that they are right; empty if one may."""
+        if not self.given:
+            return LACKING if self.lacking else STANDS_ON_NOTHING
+        if not self.checked:
+            return ""
+        asked, said = self.asked or question.text, [one.sentence for one in self.given]
         units = [unit for one in self.given for _, unit in one.units]
         from_rows = bool(units) and all(unit.kind == "row" for unit in units)
         if from_rows and asks_of_all_rows(asked, [unit.text for unit in units]):
-            return False
-        return self.plan(question).answer_type != "number" or gives_number(said, asked)
+            return OF_ALL_ROWS
+        if self.plan(question).answer_type == "number" and not gives_number(said, asked):
+            return NO_NUMBER
+        return ""
+
+    @property
+    def lacking(self) -> list[str]:
+        """Return the numbers and names of its sentences that what they stand on lacks."""
+        return list(dict.fromkeys(word for one in self.sentences for word in one.missing))
 
     @property
     def given(self) -> list[Attribution]:
@@ -113,7 +131,14 @@ def compose(
         log_odds=min(odds, default=None),
         reader_log_odds=min(of_reader, default=None),
         tokens=tokens,
+        reason=_reason(said[0], question) if outcome == "quoted" else "",
     )
+
+
+def _reason(part: Part, question: Question) -> str:
+    """Return why what the model answered is not given."""
+    why = (part.sentences and part.fault(question)) or UNSURE
+    return translated(why, question.asked, words=", ".join(part.lacking))
 
 
 def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: Question) -> str:

@@ -44,6 +44,8 @@ def _remarks(answer: Answer, name: Name, changed: Sequence[str]) -> Iterator[str
     asked = answer.question
     for correction in answer.corrections:
         yield translated(CORRECTED, asked, searched=correction.searched, typed=correction.typed)
+    if answer.reason:
+        yield answer.reason
     if answer.answered and is_doubtful(answer):
         yield translated("Doubtful; read the quotation before you rely on this.", asked)
     elif answer.answered and answer.probability is not None and answer.probability < _SURE:
