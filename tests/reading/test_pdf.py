@@ -238,6 +238,8 @@ def test_numbers_that_count_lines_are_no_text_and_those_of_a_table_are() -> None
         *((10, 30 + 8 * at, str(at + 1)) for at, _ in deed), *((25, 30 + 8 * at, one) for at, one in deed)
     )
     assert "82,000 crowns is paid within thirty days." in " ".join(pdf_of(numbered).text.split())
+    near = placed(*((10, 30 + 8 * at, f"{at + 1} {one}") for at, one in deed))
+    assert "82,000 crowns is paid within thirty days." in " ".join(pdf_of(near).text.split())
     items = ["Rope", "Buoy", "Lamp", "Anchor", "Oar"]
     table = [(10, 30 + 8 * at, str(at + 1)) for at in range(5)] + [
         (25, 30 + 8 * at, one) for at, one in enumerate(items)
