@@ -56,6 +56,7 @@ class Grid:
 
     `spanned` are the rows with a cell over several columns, `whole` those that consist of one such cell, and
     `uncomputed` the (row, column) of formulas without a stored value. `marked` rows are the header by the file's word.
+    The file does not show the rows of `hidden_rows`, by number, and the `hidden_columns`, counted in the rows.
     """
 
     sheet: str
@@ -65,6 +66,8 @@ class Grid:
     whole: frozenset[int] = frozenset()
     uncomputed: frozenset[tuple[int, int]] = frozenset()
     marked: int = 0
+    hidden_rows: frozenset[int] = frozenset()
+    hidden_columns: frozenset[int] = frozenset()
 
 
 BETWEEN_CAPTIONS = " \u00b7 "  # in the name of a relation that has several
@@ -74,7 +77,8 @@ BETWEEN_CAPTIONS = " \u00b7 "  # in the name of a relation that has several
 class Column:
     """A column of a relation: its name, what it holds, and the unit of its numbers.
 
-    `mixed` is true if the cells have different units, which stand in a column of their own after all others.
+    `mixed` is true if the cells have different units, which stand in a column of their own after all others. `remarks`
+    are sentences on how its cells were read, for answers that use them.
     """
 
     name: str
@@ -82,6 +86,7 @@ class Column:
     unit: str = ""
     mixed: bool = False
     uncomputed: int = 0
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +95,8 @@ class Relation:
 
     `cells` is its range in a sheet, such as A3:F36, or empty; `page` is that of a document with pages. `rows` counts
     those that are data, and `totals` those that sum others, which `blocks` hold too: each is compressed JSON of at most
-    `ROWS_OF_BLOCK` rows, each with its number in the file, whether it is a total, and its values.
+    `ROWS_OF_BLOCK` rows, each with its number in the file, whether it is a total, and its values. `remarks` are
+    sentences on the rows, for answers that stand on them.
     """
 
     name: str
@@ -102,6 +108,7 @@ class Relation:
     totals: int = 0
     blocks: tuple[bytes, ...] = ()
     words: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 ROWS_OF_BLOCK = 2000

@@ -3,13 +3,15 @@
 Nothing heavy is imported for it.
 """
 
+import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from local_rag.asking import MAX_QUESTION, Filters
 from local_rag.display import one_line
@@ -24,7 +26,17 @@ RULES = (
 )
 
 Pattern = Annotated[str, Field(max_length=500)]
-Several = Annotated[list[Pattern], Field(max_length=20)] | Pattern
+
+
+def _from_json(given: object) -> object:
+    """Return the list that a client has sent as the text of JSON."""
+    if isinstance(given, str) and given.strip().startswith("["):
+        with suppress(ValueError):
+            return json.loads(given)
+    return given
+
+
+Several = Annotated[Annotated[list[Pattern], Field(max_length=20)] | Pattern, BeforeValidator(_from_json)]
 Within = Annotated[
     Several,
     Field(
@@ -46,6 +58,12 @@ class Arguments(BaseModel):
     """What a tool takes, and nothing else."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_null(cls, given: Any) -> Any:
+        """Take what a client sends as null for left away."""
+        return {name: value for name, value in given.items() if value is not None} if isinstance(given, dict) else given
 
 
 def several(given: Sequence[str] | str) -> Sequence[str]:

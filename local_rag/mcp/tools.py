@@ -94,7 +94,18 @@ async def search(service: Service, asked: shapes.SearchArguments, caller: Caller
     library = service.library_for(caller.person)
     if dense != "ready":
         passages = await service.aside(lambda: library.search_keywords(asked.query, top=asked.limit, filters=filters))
+    if not passages:
+        note = await service.aside(lambda: _no_document(library, filters)) or note
     return await service.aside(lambda: _results(library, passages, dense, note))
+
+
+def _no_document(library: View, filters: Filters) -> str | None:
+    """Say that no document passes the filters, which a mistyped folder looks like; None if some does."""
+    if not filters or library.documents(filters=filters, most=1):
+        return None
+    if filters.within and not library.documents(filters=Filters(within=filters.within), most=1):
+        return one_line(f"No document lies in {' or '.join(filters.within)}; `list_documents` tells what there is.")
+    return "No document passes the filters; leave away one of in, type, since, before and tag."
 
 
 async def _patiently(service: Service, job: Job[Trace]) -> Trace | None:
@@ -131,8 +142,11 @@ def _results(library: View, passages: Sequence[Passage], dense: shapes.Dense, no
 
 async def find(service: Service, asked: shapes.FindArguments, caller: Caller, tell: Tell) -> shapes.FindResults:
     """Count or list all documents."""
-    request = SearchRequest(question=asked.question, options=AskOptions(filters=asked.filters()))
+    filters = asked.filters()
+    request = SearchRequest(question=asked.question, options=AskOptions(filters=filters))
     found = await followed(service.find(request, caller), tell)
+    library = service.library_for(caller.person)
+    lacking = None if found.count else await service.aside(lambda: _no_document(library, filters))
     listed = [
         shapes.FoundDocument(
             path=one_line(place.passage.path),
@@ -148,7 +162,7 @@ async def find(service: Service, asked: shapes.FindArguments, caller: Caller, te
         count=found.count,
         documents=listed,
         complete=found.complete,
-        notes=[one_line(note) for note in found.notes],
+        notes=[*([lacking] if lacking else []), *map(one_line, found.notes)],
     )
     return fit_list(whole, "documents")
 

@@ -91,9 +91,13 @@ def decode_with_notes(data: bytes, *declared: str | None) -> tuple[str, tuple[st
     return text, notes
 
 
+_OF_TERMINAL = re.compile(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[@-Z\\^_])")
+
+
 def clean(text: str) -> str:
-    """Replace characters that are invalid in text (NUL, lone surrogates) and make every newline a line feed."""
-    return _NOT_TEXT.sub("\ufffd", text.replace("\r\n", "\n").replace("\r", "\n"))
+    """Make every newline a line feed, and leave out what is no text: colours of a terminal, NUL, lone surrogates."""
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return _NOT_TEXT.sub("\ufffd", _OF_TERMINAL.sub("", text) if "\x1b" in text else text)
 
 
 def declared_in_html(data: bytes) -> str | None:

@@ -43,6 +43,7 @@ class Format:
 _MARKDOWN = ".md .markdown .mdown .mkd .mdx .qmd .rmd"
 
 _CONVERTERS = {
+    ".canvas": "canvas.convert_canvas",
     ".csv .tsv": "sheets.convert_csv",
     ".eml": "mail.convert_mail",
     ".ics .ical": "calendars.convert_calendar",
@@ -115,6 +116,8 @@ _UNSUPPORTED = {
     FONT: ".ttf .otf .woff .woff2 .eot",
     DATA: ".jsonl .ndjson .parquet .arrow .feather .avro .npy .npz .pkl .pickle .h5 .hdf5 .mat "
     ".rds .msf .sqlite .sqlite3 .db .mdb .dat .gguf .safetensors .pt .pth .onnx .ckpt .map",
+    "a pointer to a document elsewhere; save the document itself here": ".gdoc .gsheet .gslides .gdraw .gform "
+    ".gtable .gsite .gmap .gjam .glink .gscript .url .webloc .lnk",
     "unsupported document format; save it as .docx, .xlsx, .pptx or .pdf": ".doc .xls .ppt .xlsb .pages .numbers .key "
     ".mobi .azw .azw3 .djvu .ps .one .vsd .vsdx",
 }

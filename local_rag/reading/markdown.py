@@ -32,11 +32,17 @@ _YAML_LINE = re.compile(r"""\s|-(?:\s|$)|[\]}]|[\w"'][^:]{0,60}:(?:\s|$)""")
 _HEADING_LINE = re.compile(r"#{1,6}\s")
 _TABLE_RULE = re.compile(r"^[ \t>]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+\|", re.MULTILINE)
 _LONGEST_UNDERLINED = 300  # characters of a heading above a line of === or ---
-_TAG_OPENING = re.compile(r"(?P<comment>\{%-?\s*comment\b)|(?P<tag>\{%)|(?P<html><!--)")
+_TAG_OPENING = re.compile(
+    r"(?P<comment>\{%-?\s*comment\b)|(?P<tag>\{%)|(?P<html><!--)"
+    r"|(?P<remark>^%%)|(?P<inline>(?<=[^\n%])%%(?=[^\n%]{1,2000}%%))",
+    re.MULTILINE,
+)
 _TAG_CLOSING = {
     "comment": re.compile(r"endcomment\s*-?%\}"),
     "tag": re.compile(r"%\}"),
     "html": re.compile(r"-->"),
+    "remark": re.compile(r"%%"),
+    "inline": re.compile(r"%%"),
 }
 _QUOTED_OR_ANY = re.compile(r'"(?P<quoted>[^"\n]*)"|[^\n]')
 _BACKTICKS = re.compile("`+")
@@ -77,7 +83,7 @@ def title_of(fields: Mapping[str, object]) -> str | None:
 
 
 def blank_tags(text: str) -> str:
-    """Blank out Liquid tags and HTML comments outside code, except prose quoted in a tag.
+    """Blank out Liquid tags, and comments of HTML and Obsidian outside code, except prose quoted in a tag.
 
     The text keeps its length and lines. `{% image "a.png" "Red door" %}` leaves `Red door`.
     """
@@ -97,12 +103,24 @@ def blank_tags(text: str) -> str:
         fence = bisect_right(code, (opening.start(), len(text))) - 1
         if fence >= 0 and opening.start() < code[fence][1]:
             continue
-        if kind == "tag" and _is_in_code(text, opening.start()):
+        if kind in {"tag", "inline"} and _is_in_code(text, opening.start()):
             continue
         tag = text[opening.start() : closing.end()]
         pieces += [text[end : opening.start()], _QUOTED_OR_ANY.sub(_keep_prose, tag) if kind == "tag" else _blank(tag)]
         end = closing.end()
     return "".join([*pieces, text[end:]])
+
+
+_INLINE_TAG = re.compile(r"(?<![^\s(])#(?=[\w/-]*[^\W\d_])(\w[\w/-]{0,63})(?![\w#])")
+
+
+def tags_in(text: str) -> tuple[str, ...]:
+    """Return the tags in the text of a note, such as #harbour/crane, outside code."""
+    if "#" not in text:
+        return ()
+    code = _code(text)
+    found = (one[1].rstrip("/-") for one in _INLINE_TAG.finditer(text) if not _is_within(code, one.start()))
+    return tuple(dict.fromkeys(found))
 
 
 def find_headings(text: str) -> tuple[Heading, ...]:

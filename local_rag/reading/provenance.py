@@ -79,8 +79,8 @@ def make_provenance(
     return Provenance(_url(url), _date(date), ", ".join(authors)[:MAX_AUTHOR].rstrip(), tuple(islice(words, MAX_TAGS)))
 
 
-def provenance_of_fields(fields: Mapping[str, object]) -> Provenance:
-    """Read the fields of front matter; their names may be in upper case."""
+def provenance_of_fields(fields: Mapping[str, object], tags: Iterable[str] = ()) -> Provenance:
+    """Read the fields of front matter, whose names may be in upper case; `tags` are those in the text."""
     known = {name.lower(): value for name, value in fields.items()}
 
     def first(names: Iterable[str]) -> Iterator[object]:
@@ -90,7 +90,7 @@ def provenance_of_fields(fields: Mapping[str, object]) -> Provenance:
         url=next(filter(None, map(_url, first(_URL))), None),
         date=next(filter(None, map(_date, first(_DATE))), None),
         author=next(first(_AUTHOR), None),
-        tags=[*_names(next(first(_TAGS), None), r"[,;]"), *_properties_of(known)],
+        tags=[*_names(next(first(_TAGS), None), r"[,;]"), *tags, *_properties_of(known)],
     )
 
 

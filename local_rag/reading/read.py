@@ -25,6 +25,7 @@ from local_rag.reading.markdown import (
     find_tables,
     place_notes,
     read_wikilinks,
+    tags_in,
     title_of,
 )
 from local_rag.reading.provenance import date_of_file_name, provenance_of_fields, scraped_from
@@ -163,7 +164,9 @@ def as_document(path: Path, text: str, *, kind: DocumentKind | None = None, note
     if kind == "markdown":
         text, fields = blank_front_matter(text)
         text, links = read_wikilinks(place_notes(blank_tags(text)))
-        named = dict[str, Any](provenance=provenance_of_fields(fields), names=aliases_of(fields), links=links)
+        named = dict[str, Any](
+            provenance=provenance_of_fields(fields, tags_in(text)), names=aliases_of(fields), links=links
+        )
         converted = Converted(title_of(fields), text, kind, notes=notes, **named)
         return make_document(path, converted, is_source=True)
     if kind == "code" and lacks_grammar(language):

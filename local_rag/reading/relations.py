@@ -8,42 +8,36 @@ import re
 import zlib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, islice, pairwise
+from itertools import islice, pairwise
 
 from local_rag.reading.converters.notation import counted_letters
-from local_rag.reading.converters.tables import find_header
+from local_rag.reading.converters.tables import MAY_TOTAL, TOTAL, fill_labels, find_header, is_total
 from local_rag.records import BETWEEN_CAPTIONS, ROWS_OF_BLOCK, Column, Document, Grid, Relation, Table
 from local_rag.text.cell_values import (
     ReadColumn,
     StoredNumber,
     Value,
+    Writing,
     is_missing,
     read_column,
+    read_date,
     unit_of_name,
     writes_decimal_comma,
+    writes_month_first,
 )
 from local_rag.text.names_apart import names_apart
 from local_rag.text.notes import split_notes
+from local_rag.text.struck import is_struck, without_struck
 from local_rag.text.tokens import word_keys
 
-MOST_COLUMNS = 200  # of a table, from the left
+MOST_COLUMNS = 400  # of a table, from the left
 _MOST_TABLES, _MOST_CELLS = 500, 6_000_000  # of a document
 _LONGEST_NAME, _LONGEST_CELL = 100, 500  # characters
 _MOST_WORDS, _MOST_VALUES = 20_000, 20_000  # of a relation by which it is found
 _LOOK_AT = 500  # rows that tell how numbers are written
-_FEWEST_COLUMNS = 2
-_TOTAL = re.compile(
-    r"(?:(?:grand|sub|overall|net|gross)?[- ]?totals?|sums?"
-    r"|(?:grand )?total (?:amount|sum|hours|budget|for|of|in|\d).{0,40}"
-    r"|.{1,40}[ -]totals?|(?:zwischen|gesamt)?summe|gesamt(?:betrag)?|insgesamt|averages?|mean|total general|totaux?"
-    r"|somme|sous[- ]total|durchschnitt|mittelwert|moyenne)\s?:?",
-    re.IGNORECASE,
-)
-_MAY_TOTAL = re.compile(  # quick, for most rows
-    r"total|sum|gesamt|average|mean|totaux|somme|durchschnitt|mittelwert|moyenne", re.IGNORECASE
-)
+_FEWEST_COLUMNS, _FEWEST_HEADS = 2, 2  # of a table; of rows that name groups
 _CELL_END = re.compile(r"(?<!\\)\|")
 _NOTE = re.compile(
     r"(?:notes?|sources?|legend|remarks?|prepared|last updated|generated|created|printed|checked|approved|as (?:of|at)"
@@ -67,66 +61,50 @@ class _Found:
     first_column: int
     whole: frozenset[int]
     uncomputed: frozenset[tuple[int, int]]
-    in_cells: bool
+    hidden_rows: frozenset[int] = frozenset()
+    hidden_columns: frozenset[int] = frozenset()
+    in_cells: bool = False
 
 
 def relations_of(document: Document) -> tuple[Relation, ...]:
     """Return the relations of a document's sheets, or of the tables in its text."""
-    found = _of_grids(document.grids) if document.grids else _of_text(document)
-    cells, relations = 0, list[Relation]()
-    for one in found:
+    cells, tables = 0, list[_Table]()
+    for one in _of_grids(document.grids) if document.grids else _of_text(document):
         cells += len(one.rows) * len(one.names)
-        if len(relations) >= _MOST_TABLES or cells > _MOST_CELLS:
+        if len(tables) >= _MOST_TABLES or cells > _MOST_CELLS:
             break
-        if relation := _relation(one):
-            relations.append(relation)
-    return tuple(relations)
+        if table := _table(one):
+            tables.append(table)
+    month_first = writes_month_first(cell for table in tables for column in table.cells for cell in column[:_LOOK_AT])
+    return tuple(_relation(one, month_first) for one in tables)
 
 
 def _of_grids(grids: Iterable[Grid]) -> Iterator[_Found]:
-    """Find the headers of sheets; a block of rows without header goes on with the one above, if it has its columns."""
-    before: _Found | None = None
+    """Find the headers of the tables of sheets, each named by what stands above it."""
     above, sheet = list[str](), ""  # what stands alone above a table, with blank rows between
-    for grid in chain.from_iterable(map(_side_by_side, grids)):
+    for grid in grids:
         above, sheet = (above if grid.sheet == sheet else []), grid.sheet
-        numbers = [number for number, _ in grid.rows]
-        spanned = {at for at, number in enumerate(numbers) if number in grid.spanned}
+        spanned = {at for at, (number, _) in enumerate(grid.rows) if number in grid.spanned}
         rows = [row for _, row in grid.rows]
         header = find_header(rows, spanned, grid.marked)
-        if header.rows and len(rows) > header.captions + header.rows:
-            if before:
-                yield before
-            captions = [*above, *(next(filter(None, row), "") for row in rows[: header.captions])]
-            name, above = _caption(captions), []
-            body = grid.rows[header.captions + header.rows :]
-            before = _Found(
-                name, grid.sheet, None, header.names, body, grid.first_column, grid.whole, grid.uncomputed, True
-            )
-        elif before and grid.sheet == before.sheet and _goes_on(before, grid):
-            shift = [""] * (grid.first_column - before.first_column)
-            more = tuple((number, [*shift, *row]) for number, row in grid.rows)
-            before = replace(before, rows=(*before.rows, *more), whole=before.whole | grid.whole)
-            above = [row[0] for row in map(_filled, rows) if len(row) == 1]
-        else:
+        if not header.rows or len(rows) <= header.captions + header.rows:
             above += [row[0] for row in map(_filled, rows) if len(row) == 1]
-    if before:
-        yield before
-
-
-def _side_by_side(grid: Grid) -> Iterator[Grid]:
-    """Yield the tables that stand side by side: with a blank column between, and of different lengths."""
-    width = max((len(row) for _, row in grid.rows), default=0)
-    blank = [at for at in range(width) if not any(at < len(row) and row[at] for _, row in grid.rows)]
-    edges = [-1, *blank, width]
-    parts = [(start + 1, end) for start, end in pairwise(edges) if end - start > _FEWEST_COLUMNS]
-    bodies = [tuple((number, row[a:b]) for number, row in grid.rows if any(row[a:b])) for a, b in parts]
-    lasts = {body[-1][0] for body in bodies}
-    if len(parts) < _FEWEST_COLUMNS or len(lasts) != len(parts) or sum(b - a for a, b in parts) + len(blank) < width:
-        yield grid
-        return
-    for (start, _), body in zip(parts, bodies, strict=True):
-        spanned = grid.spanned & {number for number, row in body if len(_filled(row)) > 1}
-        yield replace(grid, rows=body, first_column=grid.first_column + start, spanned=spanned, whole=frozenset())
+            continue
+        captions = [*above, *(next(filter(None, row), "") for row in rows[: header.captions])]
+        name, above = _caption(captions), []
+        yield _Found(
+            name,
+            grid.sheet,
+            None,
+            header.names,
+            grid.rows[header.captions + header.rows :],
+            grid.first_column,
+            grid.whole,
+            grid.uncomputed,
+            grid.hidden_rows,
+            grid.hidden_columns,
+            in_cells=True,
+        )
 
 
 def _filled(row: Sequence[str]) -> list[str]:
@@ -141,23 +119,6 @@ def _caption(texts: Iterable[str]) -> str:
         if text and not _NOTE.match(text) and len(longer) <= _LONGEST_NAME:
             name = longer
     return name
-
-
-def _goes_on(before: _Found, grid: Grid) -> bool:
-    """Return whether rows without header have cells below the columns of the table above, and of the same kinds."""
-    if grid.first_column < before.first_column or not grid.rows:
-        return False
-    last = before.rows[-1][1]
-    shift = grid.first_column - before.first_column
-    alike = total = 0
-    for _, row in grid.rows[:5]:
-        for column, cell in enumerate(row, start=shift):
-            if cell:
-                total += 1
-                above = last[column] if column < len(last) else ""
-                named = column < len(before.names) and bool(before.names[column])
-                alike += named and (_has_digit(above) == _has_digit(cell) or not above)
-    return total > 0 and alike >= 0.8 * total
 
 
 def _has_digit(cell: str) -> bool:
@@ -176,7 +137,7 @@ def _of_text(document: Document) -> Iterator[_Found]:
         above = bisect_right(starts, table.start) - 1
         name = document.headings[above].title if above >= 0 else ""
         names = tuple(split_notes(column)[0].strip() for column in table.columns)
-        one = _Found(name, "", page, names, rows, 0, frozenset(), frozenset(), False)
+        one = _Found(name, "", page, names, rows, 0, frozenset(), frozenset())
         if before and page and before.names == one.names and before.page and page > before.page:
             last = before.rows[-1][0] if before.rows else 0
             numbered = tuple((last + number, row) for number, row in rows)
@@ -197,20 +158,54 @@ def _pipe_rows(text: str, table: Table) -> Iterator[tuple[int, list[str]]]:
             yield number, [(cell.strip("*_`") if cell[:1] in {"*", "_", "`"} else cell) for cell in cells]
 
 
-def _relation(found: _Found) -> Relation | None:
-    width = min(MOST_COLUMNS, max([len(found.names), *(len(row) for _, row in found.rows)]))
-    rows, sections = _data_rows(found, width)
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The rows of data of a table and the columns that hold something, by place, with their cells.
+
+    `sections` are the rows above that only name what follows, for each row, and `labelled` the columns whose labels
+    stand only in the first row of a group. `struck` counts rows that are struck out, and `more` columns beyond the
+    limit.
+    """
+
+    found: _Found
+    rows: list[tuple[int, Sequence[str]]]
+    sections: list[str]
+    used: list[int]
+    cells: list[list[str]]
+    labelled: tuple[int, ...]
+    struck: int
+    more: int
+
+
+def _table(found: _Found) -> _Table | None:
+    """Return the data of a table, without what is struck out; None for what is no table."""
+    whole = max([len(found.names), *(len(row) for _, row in found.rows)])
+    width = min(MOST_COLUMNS, whole)
+    filled, labelled = fill_labels(found.rows, found.whole)
+    valid = [(number, [*map(without_struck, row)]) for number, row in filled if not _is_struck(row)]
+    rows, sections = _data_rows(replace(found, rows=tuple(valid)), width)
     used = [at for at in range(width) if any(at < len(row) and row[at] for _, row in rows) or _named(found, at)]
     if len(used) < _FEWEST_COLUMNS or not rows:
         return None
-    names = [_named(found, at) or f"Column {_letters(found.first_column + at)}" for at in used]
     cells = [[row[at] if at < len(row) else "" for _, row in rows] for at in used]
+    return _Table(found, rows, sections, used, cells, labelled, len(filled) - len(valid), whole - width)
+
+
+def _is_struck(row: Sequence[str]) -> bool:
+    """Return whether a row is struck out: its first cell and most others."""
+    filled = _filled(row)
+    return bool(filled) and is_struck(filled[0]) and 2 * sum(map(is_struck, filled)) > len(filled)
+
+
+def _relation(table: _Table, month_first: bool | None) -> Relation:
+    found, rows, sections, used, cells = table.found, table.rows, table.sections, table.used, table.cells
+    names = [_named(found, at) or f"Column {_letters(found.first_column + at)}" for at in used]
     totals = _totals(rows, cells)
-    comma = writes_decimal_comma(cell for column in cells for cell in column[:_LOOK_AT])
-    read = [_read(name, column, totals, comma) for name, column in zip(names, cells, strict=True)]
+    writing = Writing(writes_decimal_comma(cell for column in cells for cell in column[:_LOOK_AT]), month_first)
+    read = [_read(name, column, totals, writing) for name, column in zip(names, cells, strict=True)]
     if sums := _sums(read, totals):
         totals |= sums
-        read = [_read(name, column, totals, comma) for name, column in zip(names, cells, strict=True)]
+        read = [_read(name, column, totals, writing) for name, column in zip(names, cells, strict=True)]
     read = _with_unit(unit_of_name(found.name) if "(" in found.name else "", names, read)
     columns, values = list[Column](), list[Sequence[Value]]()
     names = _names(names, read, ["Section"] if any(sections) else [])
@@ -218,7 +213,8 @@ def _relation(found: _Found) -> Relation | None:
     for at, name, one in zip(used, names, read, strict=False):
         place = found.first_column + at
         uncomputed = sum(1 for row, column in found.uncomputed if column == place and row in numbers)
-        columns.append(Column(name, one.kind, one.unit, bool(one.units), uncomputed))
+        remarks = tuple(_remarks(table, at, name, one))
+        columns.append(Column(name, one.kind, one.unit, bool(one.units), uncomputed, remarks))
         values.append(one.values)
     if any(sections):
         columns.append(Column(names[-1], "text"))
@@ -238,7 +234,36 @@ def _relation(found: _Found) -> Relation | None:
         totals=len(totals),
         blocks=tuple(_blocks(numbers_of_rows, totals, values)),
         words=tuple(_words(found, columns, values)),
+        remarks=tuple(_remarks_on_rows(table, numbers)),
     )
+
+
+def _remarks_on_rows(table: _Table, numbers: Collection[int]) -> Iterator[str]:
+    """Say what an answer from the rows of a table does not show by itself."""
+    if table.struck:
+        yield f"{_counted(table.struck, 'row')} struck out in the file and left out."
+    if hidden := len(table.found.hidden_rows.intersection(numbers)):
+        yield f"{_counted(hidden, 'row')} hidden in the file and used too."
+    if table.more:
+        yield f"{_counted(table.more, 'column')} beyond the first {MOST_COLUMNS} and left out."
+
+
+def _remarks(table: _Table, at: int, name: str, read: ReadColumn) -> Iterator[str]:
+    """Say what an answer from a column does not show by itself."""
+    if at in table.found.hidden_columns:
+        yield f"The column *{name}* is hidden in the file."
+    if at in table.labelled:
+        yield f"A blank *{name}* is read as the one above it."
+    if read.marked:
+        numbers = "is read as a plain number" if len(read.marked) == 1 else "are read as plain numbers"
+        yield f"{', '.join(read.marked)} in *{name}* {numbers}."
+    if read.guessed:
+        day = read_date(read.guessed)
+        yield f"{read.guessed} in *{name}* is read as {day}, the day first, which nothing in the file tells."
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what if count == 1 else f'{what}s'} {'is' if count == 1 else 'are'}"
 
 
 def _names(headings: Sequence[str], read: Sequence[ReadColumn], more: Sequence[str]) -> list[str]:
@@ -272,6 +297,7 @@ def _data_rows(found: _Found, width: int) -> tuple[list[tuple[int, Sequence[str]
     header = tuple(name.casefold() for name in found.names)
     forms = _forms_of_columns(found.rows, width)
     last = max((number for number, row in found.rows if len(_filled(row)) > 1), default=0)
+    heads = _heads_of_groups(found.rows) if width == _FEWEST_COLUMNS else set()
     for number, row in found.rows:
         filled = [cell for cell in row[:width] if cell]
         repeats = bool(filled) and filled[0].casefold() in header
@@ -279,8 +305,10 @@ def _data_rows(found: _Found, width: int) -> tuple[list[tuple[int, Sequence[str]
             continue
         if number > last and _NOTE.match(filled[0]) and len(filled) <= _FEWEST_COLUMNS <= width:
             continue
-        alone = len(filled) == 1 and width > _FEWEST_COLUMNS and not isinstance(filled[0], StoredNumber)
-        if (alone and not _is_entry(row, forms)) or number in found.whole:
+        alone = number in heads or (
+            len(filled) == 1 and width > _FEWEST_COLUMNS and not isinstance(filled[0], StoredNumber)
+        )
+        if number in heads or (alone and not _is_entry(row, forms)) or number in found.whole:
             section = "" if _NOTE.match(filled[0]) else filled[0][:_LONGEST_NAME]
             waiting += 1
             continue
@@ -288,6 +316,19 @@ def _data_rows(found: _Found, width: int) -> tuple[list[tuple[int, Sequence[str]
         sections.append(section)
     # One such row is more often a remark than a section.
     return rows, sections if len(set(sections) - {""}) > 1 else [""] * len(rows)
+
+
+def _heads_of_groups(rows: Sequence[tuple[int, Sequence[str]]]) -> set[int]:
+    """Return the rows of a table of two columns that only name a group; none if some row simply lacks its value.
+
+    The first row is one, there are several, and each has rows of the group below it.
+    """
+    heads = [at for at, (_, row) in enumerate(rows) if row and row[0] and not any(row[1:])]
+    edges = [*heads, len(rows)]
+    texts = [rows[at][1][0] for at in heads]
+    if not heads or heads[0] or len(heads) < _FEWEST_HEADS or any(map(_has_digit, texts)) or any(map(is_total, texts)):
+        return set()
+    return {rows[at][0] for at in heads} if all(end - start > 1 for start, end in pairwise(edges)) else set()
 
 
 def _forms_of_columns(rows: Sequence[tuple[int, Sequence[str]]], width: int) -> dict[int, set[str]]:
@@ -321,22 +362,22 @@ def _totals(rows: Sequence[tuple[int, Sequence[str]]], cells: Sequence[Sequence[
     found = set[int]()
     for at in range(len(rows)):
         texts = [column[at] for column in cells if column[at] and not isinstance(column[at], StoredNumber)]
-        if not any(map(_MAY_TOTAL.search, texts[:2])):
+        if not any(map(MAY_TOTAL.search, texts[:2])):
             continue
-        words = [text for text in texts if not _has_digit(text) or _TOTAL.fullmatch(text)]
-        if words and len(words) <= 2 and _TOTAL.fullmatch(words[0].strip()) and any(column[at] for column in cells[1:]):  # noqa: PLR2004
+        words = [text for text in texts if not _has_digit(text) or TOTAL.fullmatch(text)]
+        if words and len(words) <= 2 and TOTAL.fullmatch(words[0].strip()) and any(column[at] for column in cells[1:]):  # noqa: PLR2004
             found.add(at)
     return found if len(found) < max(2, len(rows) / 2) else set()
 
 
-def _read(name: str, cells: Sequence[str], totals: set[int], comma: bool | None) -> ReadColumn:
+def _read(name: str, cells: Sequence[str], totals: set[int], writing: Writing) -> ReadColumn:
     """Read a column by its rows of data, whatever its totals hold."""
     data = [cell if at not in totals else "" for at, cell in enumerate(cells)]
-    read = read_column(name, data, decimal_comma=comma)
+    read = read_column(name, data, writing=writing)
     values = list(read.values)
     if totals:
         said = [cell if at in totals else "" for at, cell in enumerate(cells)]
-        of_totals = read_column(name, said, decimal_comma=comma).values
+        of_totals = read_column(name, said, writing=writing).values
         values = [of_totals[at] if at in totals else value for at, value in enumerate(values)]
     return replace(read, values=[one[:_LONGEST_CELL] if isinstance(one, str) else one for one in values])
 
@@ -362,7 +403,7 @@ def _sums(read: Sequence[ReadColumn], totals: set[int]) -> set[int]:
 
 def _is_named_total(read: Sequence[ReadColumn], at: int) -> bool:
     texts = [text for one in read if isinstance(text := one.values[at], str)]
-    return len(texts) <= 2 and any(map(_MAY_TOTAL.search, texts))  # noqa: PLR2004
+    return len(texts) <= 2 and any(map(MAY_TOTAL.search, texts))  # noqa: PLR2004
 
 
 class _Sums:

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime, time
 from functools import lru_cache
@@ -109,7 +109,7 @@ def document_filter(
                 return False
         if suffixes and not facts.path.lower().endswith(suffixes):
             return False
-        if tags and not tags <= {tag.casefold() for tag in facts.tags}:
+        if tags and not tags <= set(with_outer(facts.tags)):
             return False
         if facts.date:
             return (since is None or facts.date >= since[0]) and (before is None or facts.date < before[0])
@@ -117,6 +117,14 @@ def document_filter(
         return (since is None or changed >= since[1]) and (before is None or changed < before[1])
 
     return passes
+
+
+def with_outer(tags: Iterable[str]) -> Iterator[str]:
+    """Yield tags without case, and those that they are nested in: harbour of harbour/crane."""
+    for tag in map(str.casefold, tags):
+        yield tag
+        if "=" not in tag:
+            yield from (tag[: slash.start()] for slash in re.finditer("/", tag))
 
 
 def _beginning(day: date | None) -> tuple[str, int] | None:

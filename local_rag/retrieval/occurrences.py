@@ -19,7 +19,16 @@ from local_rag.text.tokens import (
     stems_in_other_languages,
     tokens_of_holders,
 )
-from local_rag.text.words import boundaries, caseless, is_hangul, parts_of_line, plain, words_of
+from local_rag.text.words import (
+    LINE_END,
+    boundaries,
+    caseless,
+    is_hangul,
+    parts_of_line,
+    pieces_of_unspaced,
+    plain,
+    words_of,
+)
 
 # Plurals that no rule forms; -ves, -ices and the like are such too, because their stems differ.
 _IRREGULAR = (
@@ -171,7 +180,7 @@ def _exactly(word: str) -> str:
 def _literal(word: str) -> str:
     if raised := _RAISED.fullmatch(word):
         return rf"{re.escape(raised[1])}\^?{raised[2]}"
-    return re.escape(word)
+    return f"(?:{LINE_END})?".join(map(re.escape, pieces_of_unspaced(word)))
 
 
 def _word_pattern(word: str, forms: Mapping[str, Collection[str]]) -> str:

@@ -25,7 +25,7 @@ from typing import IO, Any
 
 HEADER = struct.Struct("<Q")  # the length of what follows, in bytes
 _STEPS = 1000  # of SQLite's machine between two looks at the clock
-_LONGEST_VALUE, _LONGEST_STATEMENT, _MOST_COLUMNS = 1_000_000, 100_000, 500  # bytes of a value or row
+_LONGEST_VALUE, _LONGEST_STATEMENT, _MOST_COLUMNS = 1_000_000, 100_000, 1000  # bytes of a value or row
 _OF_VALUE = 8  # characters that each value of a result counts more than it has
 _MOST_MEMORY = 1_000_000_000  # bytes by which the process may grow during a query
 _MOST_HELD = 3_000_000_000  # bytes of the process while tables are copied

@@ -28,6 +28,7 @@ class StoredRelation:
     rows: int
     totals: int
     words: frozenset[str]
+    remarks: tuple[str, ...] = ()
 
 
 def put_relations(store: Store, of_documents: Iterable[tuple[int, Sequence[Relation]]]) -> None:
@@ -36,7 +37,8 @@ def put_relations(store: Store, of_documents: Iterable[tuple[int, Sequence[Relat
     with store.transaction():
         for document, relations in of_documents:
             for one in relations:
-                columns = json.dumps([astuple(column) for column in one.columns], ensure_ascii=False)
+                described = {"columns": [astuple(column) for column in one.columns], "remarks": one.remarks}
+                columns = json.dumps(described, ensure_ascii=False)
                 cursor = run(
                     "INSERT INTO relations (document_id, name, sheet, cells, page, columns, rows, totals, words) "
                     "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -59,11 +61,21 @@ def relations(store: Store) -> list[StoredRelation]:
 
 
 def _relation(row: Sequence[Any]) -> StoredRelation:
-    columns = tuple(Column(*column) for column in json.loads(row[8]))
+    described = json.loads(row[8])
+    if isinstance(described, list):  # columns alone, as libraries of before have them
+        described = {"columns": described, "remarks": []}
+    columns = tuple(map(_column, described["columns"]))
     key, document, path, title, name, sheet, cells, page = row[:8]
+    words = frozenset(row[11].split(" "))
     return StoredRelation(
-        key, document, path, title, name, sheet, cells, page, columns, row[9], row[10], frozenset(row[11].split(" "))
-    )
+        key, document, path, title, name, sheet, cells, page, columns, row[9], row[10], words,
+        tuple(described["remarks"]),
+    )  # fmt: skip
+
+
+def _column(described: Sequence[Any]) -> Column:
+    name, kind, unit, mixed, uncomputed, *remarks = described
+    return Column(name, kind, unit, mixed, uncomputed, tuple(*remarks))
 
 
 def is_in_a_text(store: Store, words: Sequence[str], apart: Sequence[str] = ()) -> bool:

@@ -177,7 +177,7 @@ CREATE TABLE relations (
     sheet TEXT NOT NULL,
     cells TEXT NOT NULL,                -- the range in the sheet, or empty
     page INTEGER,
-    columns TEXT NOT NULL,              -- JSON
+    columns TEXT NOT NULL,              -- JSON: columns and remarks
     rows INTEGER NOT NULL,
     totals INTEGER NOT NULL,            -- rows that sum others
     words TEXT NOT NULL                 -- by which it is found, with blanks between

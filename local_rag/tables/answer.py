@@ -13,11 +13,12 @@ from local_rag.records import Answer, Citation, Passage, TableAnswer, TableSourc
 from local_rag.store.database import Store
 from local_rag.tables.computation import NotComputableError, computation
 from local_rag.tables.mentions import ROWS, Mention, mentions
+from local_rag.tables.periods import find_periods
 from local_rag.tables.planner import Planner, shipped_planner
 from local_rag.tables.program import Program
 from local_rag.tables.relation_set import NamedRelation, RelationSet
 from local_rag.tables.run import NoRowsError, run
-from local_rag.tables.views import View, are_versions, joins, unions, view_of
+from local_rag.tables.views import View, are_versions, joins, name_of_part, unions, view_of
 from local_rag.text.languages import FUNCTION_WORDS
 from local_rag.text.tokens import STOP_WORDS, key_of_word, word_keys
 
@@ -25,6 +26,7 @@ _MOST_RELATIONS = 6  # that are read closely
 _MOST_VERSIONS = 3  # whose values are named beside the newest one's
 _MOST_CITED = 10  # tables
 _MOST_BESIDE = 1  # words of a follow-up beside what it changes
+_FIRST_COLUMNS, _NAMED_COLUMNS = 2, 6  # that are kept of a table too wide to be read
 _SMALL = STOP_WORDS.union(*FUNCTION_WORDS.values())
 _NOTHING = 1e-30  # a probability
 _WORD = re.compile(r"[^\W_]+")
@@ -65,7 +67,7 @@ class Candidate:
         return {
             "fits": max(-8.0, min(8.0, self.fits)),
             "total": max(-8.0, self.total),
-            "unused": float(unused(self.mentioned, self.program)),
+            "unused": float(unused(self.mentioned, self.program, self.view)),
             "names": float(len(names)),
             "words": float(len([word for word in words if word not in common])),
             "conditions": float(min(3, conditions)),
@@ -109,6 +111,9 @@ def best_candidate(question: str, views: Sequence[View], held: RelationSet, plan
 def _candidate(question: str, view: View, held: RelationSet, planner: Planner) -> Candidate | None:
     read = planner.plan(question, view, held)
     if read is None:
+        view = _narrowed(question, view, held)
+        read = planner.plan(question, view, held)
+    if read is None:
         return None
     planned, mentioned = read
     results = dict[object, list[tuple[Program, float, TableAnswer]]]()
@@ -123,6 +128,17 @@ def _candidate(question: str, view: View, held: RelationSet, planner: Planner) -
     return Candidate(view, tuple(mentioned), planned.fits, program, total, table)
 
 
+def _narrowed(question: str, view: View, held: RelationSet) -> View:
+    """Return a wide view with its first columns, and those that a question names, by themselves or by a value."""
+    asked = set(word_keys(question))
+    often = Counter(key for column in view.columns for key in set(column.keys) & asked)
+    scores = [sum(1 / often[key] for key in set(column.keys) & asked) for column in view.columns]
+    named = [at for at in sorted(range(len(scores)), key=lambda at: -scores[at]) if scores[at]]
+    valued = [one.column for one in mentions(question, view, held) if one.kind == "value"]
+    kept = sorted({*range(_FIRST_COLUMNS), *named[:_NAMED_COLUMNS], *valued[:_NAMED_COLUMNS]})
+    return replace(view, columns=tuple(view.columns[at] for at in kept if at < len(view.columns)))
+
+
 def _result(program: Program, view: View, mentioned: Sequence[Mention], held: RelationSet) -> TableAnswer | None:
     """Return what a program computes; None if its choices do not go together, or no row has it."""
     try:
@@ -131,9 +147,15 @@ def _result(program: Program, view: View, mentioned: Sequence[Mention], held: Re
         return None
 
 
-def unused(mentioned: Sequence[Mention], program: Program) -> int:
-    """Return how many values, numbers and times of the question no condition uses."""
-    literal = [(one, said) for one, said in zip(mentioned, program.relations, strict=True) if one.end]
+def unused(mentioned: Sequence[Mention], program: Program, view: View) -> int:
+    """Return how many values, numbers and times of the question no condition uses, and no name of a column."""
+    roles = (program.measure, program.shown, program.group, program.left, program.right)
+    named = {key for at in roles if at >= 0 for key in word_keys(view.columns[at].name)}
+    literal = [
+        (one, said)
+        for one, said in zip(mentioned, program.relations, strict=True)
+        if one.end and (said or not named.issuperset(word_keys(one.words)))
+    ]
     used = [one for one, said in literal if said]
     rest = {
         one.start for one, _ in literal if not any(one.start < other.end and other.start < one.end for other in used)
@@ -233,6 +255,11 @@ def _newest(question: str, best: Candidate, held: RelationSet, planner: Planner)
     """Return what the newest version of a table says, with what the others say in notes."""
     one = best.view.relations[0]
     if best.view.kind != "one":
+        return best.table
+    named = {period.words for period in find_periods(name_of_part(one))} & {
+        period.words for period in find_periods(question)
+    }
+    if named:  # the year of this table is asked for
         return best.table
     same = [other for other in held.named if other is not one and other.columns == one.columns]
     found = [(one, best.table)]

@@ -23,6 +23,7 @@ from local_rag.text.cell_values import CURRENCY_CODES
 Number = int | float
 _MOST_VALUES = 200  # of a list or of groups
 _EXTREMES = {"max": "highest", "min": "lowest"}
+_MOST_NAMED = 3  # cells that are no numbers
 _MOST_EQUAL = 5  # rows beside the highest ones
 _LARGEST_KEPT = 5_000_000  # characters of the rows that are kept with an answer
 
@@ -119,7 +120,7 @@ def _of_one(query: Query, held: RelationSet) -> TableAnswer:
         count=counts.rows,
         rows_sql=_said_sql(query, ", ".join(one.sql for one in columns)),
         sources=tuple(_sources(query, firsts)),
-        notes=(*answer.notes, *_missing(query, counts)),
+        notes=(*answer.notes, *_missing(query, counts, held), *_remarks(query)),
     )
 
 
@@ -285,15 +286,33 @@ def _listed(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
     )
 
 
-def _missing(query: Query, counts: _Counts) -> Iterator[str]:
+def _remarks(query: Query) -> Iterator[str]:
+    """Yield what the file says of the rows and columns that an answer stands on, each thing once."""
+    used = (query.measure, query.shown, query.group, *(one.column for one in query.conditions))
+    of_columns = (said for column in dict.fromkeys(filter(None, used)) for said in column.remarks)
+    yield from dict.fromkeys((*(said for one in query.view.relations for said in one.stored.remarks), *of_columns))
+
+
+def _missing(query: Query, counts: _Counts, held: RelationSet) -> Iterator[str]:
     column = query.measure
     if column is None or query.operation in {"count", "distinct", "list"}:
         return
     if lacking := counts.rows - counts.valued:
+        texts = _texts_among_numbers(query, column, held)
         rows = "1 of these rows has" if lacking == 1 else f"{lacking:,} of these rows have"
-        yield f"{rows} no value in *{column.name}* and {'is' if lacking == 1 else 'are'} left out{_formulas(column)}."
+        what = f"no number in *{column.name}* ({', '.join(texts)})" if texts else f"no value in *{column.name}*"
+        yield f"{rows} {what} and {'is' if lacking == 1 else 'are'} left out{_formulas(column)}."
     if totals := sum(one.stored.totals for one in query.view.relations[:1]):
         yield f"{totals} {'row' if totals == 1 else 'rows'} of totals {'is' if totals == 1 else 'are'} left out."
+
+
+def _texts_among_numbers(query: Query, column: ViewColumn, held: RelationSet) -> list[str]:
+    """Return some cells that say something else than a number, such as a range, where numbers are computed."""
+    if column.kind != "number":
+        return []
+    head = select(query, f"DISTINCT {column.sql}")
+    head += f"{' AND ' if query.conditions else ' WHERE '}typeof({column.sql}) = 'text' ORDER BY 1"
+    return [str(row[0]) for row in held.select(head, where(query)[1], most=_MOST_NAMED).rows]
 
 
 def _formulas(column: ViewColumn) -> str:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from local_rag.records import BETWEEN_CAPTIONS
 from local_rag.store.relation_query import quoted
+from local_rag.tables.periods import month_of
 from local_rag.tables.relation_set import NamedRelation, RelationSet
 from local_rag.text.tokens import word_keys
 
@@ -31,6 +32,7 @@ class ViewColumn:
     constants: tuple[str, ...] = ()
     units: str = ""
     uncomputed: int = 0
+    remarks: tuple[str, ...] = ()
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -84,6 +86,7 @@ def view_of(one: NamedRelation) -> View:
             ((one.table, name),),
             units=f"{table}.{quoted(f'{column.name} (unit)')}" if column.mixed else "",
             uncomputed=column.uncomputed,
+            remarks=column.remarks,
         )
         for column, name in zip(stored.columns, one.columns, strict=True)
         if column.name not in units
@@ -138,6 +141,7 @@ def _union(group: Sequence[NamedRelation]) -> View:
             held_in=tuple((one.table, other.columns[at]) for one, other in zip(group, group, strict=True)),
             units=f"_all.{quoted(f'{column.name} (unit)')}" if column.units else "",
             uncomputed=sum(one.stored.columns[at].uncomputed for one in group),
+            remarks=tuple(dict.fromkeys(said for one in group for said in one.stored.columns[at].remarks)),
         )
         for at, (column, sql) in enumerate(zip(first.columns, group[0].columns, strict=False))
     )
@@ -145,6 +149,11 @@ def _union(group: Sequence[NamedRelation]) -> View:
     shared = frozenset.intersection(*map(_names, group))
     label = PurePath(group[0].stored.path).stem.replace("_", " ") if of_sheets else ", ".join(parts[:3])
     return View(tuple(group), f"{head}|_all", "_all._part", "_all._row", (*columns, which), shared, label, "union")
+
+
+def name_of_part(one: NamedRelation) -> str:
+    """Return the name of the sheet or file that a relation is."""
+    return one.stored.sheet or PurePath(one.stored.path).stem.replace("_", " ")
 
 
 def joins(views: Sequence[View], held: RelationSet) -> Iterator[View]:
@@ -251,7 +260,12 @@ def holds_exactly(column: ViewColumn, text: str, held: RelationSet) -> list[str]
 
 
 def are_versions(one: NamedRelation, other: NamedRelation, held: RelationSet) -> bool:
-    """Return whether two relations of the same columns hold much the same rows, by the texts in them."""
+    """Return whether two relations of the same columns hold much the same rows, by the texts in them.
+
+    Tables of different months, by the names of their sheets or files, are none.
+    """
+    if len({month_of(name_of_part(part)) for part in (one, other)}) > 1:
+        return False
     key = ("versions", one.table, other.table)
     if key not in held.known:
         held.hold([one.table, other.table])

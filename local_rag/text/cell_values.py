@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import islice
 from typing import Literal
 
 from local_rag.text.dates import ENGLISH_MONTH, MONTHS, month_number
@@ -30,6 +31,12 @@ _NUMBER = re.compile(
     r"\s?(?P<scale>(?:[kKM]|bn|mn|mio|million|billion|thousand)(?![A-Za-z]))?\s?"
     r"(?P<after>%|‰|US\$|[€$£¥₹]|°[CF]|[A-Za-zµ][A-Za-z/²³]{0,7})?(?P<trailing>[-\u2212])?(?P<close>\))?"
 )
+_ROUGHLY = re.compile(r"^(?:[~\u2248\u223c\u2243]|c(?:a|irca)?\.)\s?(?=[^\s~])", re.IGNORECASE)
+_SIGNS = re.compile(
+    r"(?<=[\d%])\s?(?:[*\u2020\u2021\u00a7#]+|[\u00b9\u00b2\u00b3\u2070-\u2079]+|[\u1d43-\u1dbb]|\[\w{1,2}\]"
+    r"|\^?\([a-z]\))$"
+)
+_MOST_MARKED = 3  # numbers with such signs that are named
 _SCALES = {"k": 10**3, "thousand": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6, "million": 10**6}
 _SCALES |= {"bn": 10**9, "billion": 10**9}
 _UNITS = frozenset(
@@ -82,23 +89,40 @@ class StoredNumber(str):
 class ReadColumn:
     """The values of a column, None where a cell holds none, and their unit; `units` are those of each cell if mixed.
 
-    A cell that is no number among numbers keeps its text.
+    A cell that is no number among numbers keeps its text. `marked` are some numbers that stand with a sign of a note or
+    of a rough number, and `guessed` is a date of which nothing tells whether its day or its month comes first.
     """
 
     kind: ColumnKind
     values: list[Value]
     unit: str = ""
     units: tuple[str, ...] = ()
+    marked: tuple[str, ...] = ()
+    guessed: str = ""
 
 
-def read_column(name: str, cells: Sequence[str], *, decimal_comma: bool | None = None) -> ReadColumn:
-    """Read a column by its name and cells; `decimal_comma` says how the table writes what may be either number."""
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How a table writes what may be either: a comma before the fraction, and a month before the day; None if unknown.
+
+    What the cells of a column tell by themselves comes first.
+    """
+
+    decimal_comma: bool | None = None
+    month_first: bool | None = None
+
+
+_UNKNOWN_WRITING = Writing()
+
+
+def read_column(name: str, cells: Sequence[str], *, writing: Writing = _UNKNOWN_WRITING) -> ReadColumn:
+    """Read a column by its name and cells, in the `writing` of its table."""
     filled = [cell for cell in cells if not is_missing(cell)]
     if not filled:
         return ReadColumn("text", [None] * len(cells))
     if not _is_identifier(name, filled):
         for read in (_durations, _numbers, _dates):
-            if found := read(name, cells, filled, decimal_comma):
+            if found := read(name, cells, filled, writing):
                 return found
     return ReadColumn("text", [None if is_missing(cell) else str(cell) for cell in cells])
 
@@ -122,6 +146,21 @@ def writes_decimal_comma(cells: Iterable[str]) -> bool | None:
         elif digits.count(last) > 1:  # 1.234.567
             commas, points = commas + (last == "."), points + (last == ",")
     return None if commas == points else commas > points
+
+
+def writes_month_first(cells: Iterable[str]) -> bool | None:
+    """Return whether cells write 3/14/2024 for 14 March, which only a day after the 12th tells; None if none does."""
+    orders = {
+        int(match[3]) > len(MONTHS)
+        for cell in cells
+        if len(cell) <= _LONGEST and (match := _PARTS.match(cell.strip())) and _tells_order(match)
+    }
+    return orders.pop() if len(orders) == 1 else None
+
+
+def _tells_order(date: re.Match[str]) -> bool:
+    first, second = int(date[1]), int(date[3])
+    return date[2] != "." and (first > len(MONTHS)) != (second > len(MONTHS))
 
 
 def read_number(cell: str, *, decimal_comma: bool = False) -> tuple[int | float, str] | None:  # noqa: PLR0911
@@ -188,9 +227,9 @@ def _digits(digits: str, *, decimal_comma: bool) -> int | float | None:
     return float(f"{whole or 0}.{part}")
 
 
-def _numbers(name: str, cells: Sequence[str], filled: Sequence[str], comma: bool | None) -> ReadColumn | None:
+def _numbers(name: str, cells: Sequence[str], filled: Sequence[str], writing: Writing) -> ReadColumn | None:
     own = writes_decimal_comma(filled[: 10 * _SAMPLE])
-    decimal_comma = bool(comma if own is None else own)
+    decimal_comma = bool(writing.decimal_comma if own is None else own)
     if not _is_frequent([_number_of(cell, decimal_comma) for cell in filled[:_SAMPLE]]):
         return None
     read = [_number_of(cell, decimal_comma) for cell in cells]
@@ -206,10 +245,13 @@ def _numbers(name: str, cells: Sequence[str], filled: Sequence[str], comma: bool
         one[0] if one else None if is_missing(cell) else str(cell) for one, cell in zip(read, cells, strict=True)
     ]
     named = unit_of_name(name)
+    signed = (str(cell) for one, cell in zip(read, cells, strict=True) if one and _unmarked(cell) != cell.strip())
+    marked = tuple(islice(dict.fromkeys(signed), _MOST_MARKED))
     if len(units) > 1:
-        return ReadColumn("number", values, "", tuple(one[1] if one else "" for one in read))
+        return ReadColumn("number", values, "", tuple(one[1] if one else "" for one in read), marked)
     unit = next(iter(units), "")
-    return ReadColumn("number", values, named if named and (not unit or unit in named) else unit or named)
+    unit = named if named and (not unit or unit in named) else unit or named
+    return ReadColumn("number", values, unit, marked=marked)
 
 
 def _is_frequent(sample: Sequence[object]) -> bool:
@@ -225,10 +267,20 @@ def _number_of(cell: str, decimal_comma: bool) -> tuple[int | float, str] | None
         unit, number = (shown[1] if shown else ""), kept_number(cell.number)
         number = None if number is None else kept_number(round(number * (100 if unit == "%" else 1), 10))
         return None if number is None else (number, unit)
-    return None if is_missing(cell) else read_number(cell, decimal_comma=decimal_comma)
+    return None if is_missing(cell) else read_number(_unmarked(cell), decimal_comma=decimal_comma)
 
 
-def _durations(name: str, cells: Sequence[str], filled: Sequence[str], _comma: bool | None) -> ReadColumn | None:
+def _unmarked(cell: str) -> str:
+    """Return a number without the sign of a note behind it or of a rough number before it: 4,500 of ~4,500*."""
+    text = cell.strip()
+    if isinstance(cell, StoredNumber) or (text[:1].isdigit() and text[-1:].isdigit()) or len(text) > _LONGEST:
+        return text
+    said = _ROUGHLY.sub("", text)
+    bare = _SIGNS.sub("", said)
+    return bare if bare != "10" else said  # a power of ten
+
+
+def _durations(name: str, cells: Sequence[str], filled: Sequence[str], _writing: Writing) -> ReadColumn | None:
     """Read 7:30 as 7.5 hours, in a column that is named so."""
     if not _HOURS_NAMED.search(name) or sum(bool(_DURATION.fullmatch(cell.strip())) for cell in filled) < _SHARE * len(
         filled
@@ -242,25 +294,34 @@ def _durations(name: str, cells: Sequence[str], filled: Sequence[str], _comma: b
     return ReadColumn("number", values, "hours")
 
 
-def _dates(_name: str, cells: Sequence[str], filled: Sequence[str], comma: bool | None) -> ReadColumn | None:
-    month_first = _is_month_first(filled)
+def _dates(_name: str, cells: Sequence[str], filled: Sequence[str], writing: Writing) -> ReadColumn | None:
+    own = writes_month_first(filled)
+    known = writing.month_first if own is None else own
+    month_first = bool(known)
     if not _is_frequent([read_date(cell, month_first=month_first) for cell in filled[:_SAMPLE]]):
         return None
     read = [None if is_missing(cell) else read_date(cell, month_first=month_first) for cell in cells]
     if sum(one is not None for one in read) < _SHARE * len(filled):
         return None
-    return ReadColumn(
-        "date", [one or (None if is_missing(cell) else str(cell)) for one, cell in zip(read, cells, strict=True)]
+    values: list[Value] = [
+        one or (None if is_missing(cell) else str(cell)) for one, cell in zip(read, cells, strict=True)
+    ]
+    return ReadColumn("date", values, guessed=next(filter(_is_either, filled), "") if known is None else "")
+
+
+def _is_either(cell: str) -> bool:
+    """Return whether the day and the month of a date could change places."""
+    match = _PARTS.fullmatch(cell.strip()) if len(cell) <= _LONGEST else None
+    return (
+        match is not None
+        and match[2] != "."
+        and match[1] != match[3]
+        and max(int(match[1]), int(match[3])) <= len(MONTHS)
     )
 
 
 def _looks_like_date(cell: str) -> bool:
     return not _PLAIN.fullmatch(cell) and read_date(cell) is not None
-
-
-def _is_month_first(cells: Iterable[str]) -> bool:
-    """Return whether 3/14/2024 is written so, which only a day after the 12th tells."""
-    return any((match := _PARTS.match(cell)) and int(match[3]) > len(MONTHS) for cell in cells)
 
 
 def read_date(cell: str, *, month_first: bool = False) -> str | None:  # noqa: PLR0911

@@ -10,7 +10,7 @@ from local_rag.text.languages import ENGLISH, FUNCTION_WORDS, LANGUAGES, languag
 from local_rag.text.words import caseless, is_unspaced, normalize, runs_of, words_of
 
 # Part of the key of every index: raise it when the code below makes other tokens of the same text.
-TOKENS_VERSION = 8
+TOKENS_VERSION = 9
 _SHORT = 40  # the length of a word whose tokens are remembered
 _FEWEST_LETTERS = 3  # of a word that is kept as it is spelt
 _FEWEST_OF_PIECE = 2  # letters

@@ -59,6 +59,9 @@ _OTHER_SCRIPTS = (
 _ALL_OTHERS = _UNSPACED + "".join(_OTHER_SCRIPTS)
 _RUN = re.compile("|".join(f"[{one}]+" for one in (_UNSPACED, *_OTHER_SCRIPTS)) + f"|[^{_ALL_OTHERS}]+")
 _UNSPACED_RUN, _HANGUL_RUN = re.compile(f"[{_UNSPACED}]+"), re.compile(f"[{_HANGUL}]+")
+LINE_END = r"[^\S\n]{0,9}\n[^\S\n]{0,9}"  # with the spaces around it
+_LINE_END_WITHIN = re.compile(f"(?<=[{_UNSPACED}]){LINE_END}(?=[{_UNSPACED}])")
+_BETWEEN_UNSPACED = re.compile(f"(?<=[{_UNSPACED}])(?=[{_UNSPACED}])")
 _ASCII_WORD = re.compile(r"\w+(?:'\w+)?")
 _MARKS_OF_LETTERS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f"
 # Marks on letters, among other signs. They are sorted by insertion, so many on one letter take quadratic time; people
@@ -98,8 +101,13 @@ def caseless(text: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the words of a text in its plain form, as they are written."""
+    """Return the words of a text in its plain form, as they are written.
+
+    In scripts without spaces, words go on in the next line.
+    """
     text = plain(text)
+    if not text.isascii() and is_unspaced(text):
+        text = _LINE_END_WITHIN.sub("", text)
     # The pattern that knows marks takes longer to make than an index of a few thousand chunks to search.
     return (_ASCII_WORD if text.isascii() else _word()).findall(text)
 
@@ -123,6 +131,16 @@ def runs_of(word: str) -> list[str]:
 def is_unspaced(text: str) -> bool:
     """Return whether a text has letters of a script that is written without spaces."""
     return _UNSPACED_RUN.search(text) is not None
+
+
+def pieces_of_unspaced(word: str) -> list[str]:
+    """Cut a word between the letters of scripts without spaces: there a line may end."""
+    return _BETWEEN_UNSPACED.split(word)
+
+
+def joins_lines(before: str, after: str) -> bool:
+    """Return whether a line goes on in the next one without a space, as in scripts without spaces."""
+    return is_unspaced(before[-1:]) and is_unspaced(after[:1])
 
 
 def is_hangul(text: str) -> bool:

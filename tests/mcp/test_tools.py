@@ -12,6 +12,7 @@ import pytest
 from mcp import Client, MCPError
 
 from local_rag.errors import ModelError
+from local_rag.mcp.shapes import SearchArguments
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, count_tokens
 from local_rag.model_records import InstalledModel
 from tests.fakes import FakeEmbedder
@@ -399,3 +400,27 @@ def test_diff_and_brief_give_quotations_only(tmp_path: Path) -> None:
     assert {one["list"] for one in brief["lines"]} >= {"", "amounts", "obligations"}
     text = (documents / "travel-policy-2025.md").read_text()
     assert all(one["text"] in text for one in brief["lines"])
+
+
+def test_arguments_are_taken_in_the_forms_that_hosts_send() -> None:
+    given = {
+        "query": "leave",
+        "in": '["policies/**", "a"]',
+        "type": None,
+        "since": None,
+        "tag": "[draft] x",
+        "limit": None,
+    }
+    asked = SearchArguments.model_validate(given)
+    assert (asked.within, asked.types, asked.tags, asked.limit) == (["policies/**", "a"], [], "[draft] x", 8)
+
+
+def test_filters_that_no_document_passes_are_told(folder: Path) -> None:
+    async def work(client: Client) -> Any:
+        given = {"query": "When does the boat leave?", "in": ["nowhere"]}
+        found = await client.call_tool("find", {"question": "How many documents mention a boat?", "type": "xyz"})
+        return (await client.call_tool("search", given)).structured_content, found.structured_content
+
+    searched, found = talk(loaded(local_service(folder)), work)
+    assert searched["note"] == "No document lies in nowhere; `list_documents` tells what there is."
+    assert found["notes"][0].startswith("No document passes the filters")

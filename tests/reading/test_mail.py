@@ -1,5 +1,6 @@
 """Mail that was saved as a file."""
 
+import base64
 import quopri
 import struct
 from datetime import UTC, datetime
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from local_rag.errors import ReadError
-from local_rag.reading.converters.outlook import expand_rtf
+from local_rag.reading.converters.rich_text import expand_rtf
 from local_rag.reading.read import parse, read
 from local_rag.records import Document
 from tests.support.ole_files import Folder, ole_file
@@ -320,3 +321,42 @@ def test_a_header_that_is_cut_is_noted(header: str) -> None:
     document = parse(Path("a.eml"), f"{header}: {'word ' * 5000}end\nCc: bo@x.org\n\nText\n".encode())
     assert document.notes == (f"the header {header} is cut after 20,000 characters",)
     assert "end" not in document.text
+
+
+def test_a_forwarded_message_in_base64_is_read() -> None:
+    inner = base64.encodebytes(b"From: Ola <o@x.org>\nSubject: Budget\n\nThe budget is 5500 crowns.\n").decode()
+    whole = f"Subject: x\nContent-Type: message/rfc822\nContent-Transfer-Encoding: base64\n\n{inner}"
+    text = parse(Path("a.eml"), whole.encode()).text
+    assert "Forwarded message: Budget" in text
+    assert "The budget is 5500 crowns." in text
+
+
+def packed_by_outlook(*attributes: tuple[int, bytes]) -> bytes:
+    parts = (b"\1" + struct.pack("<II", kind, len(value)) + value + b"\0\0" for kind, value in attributes)
+    return struct.pack("<IH", 0x223E9F78, 1) + b"".join(parts)
+
+
+def test_the_message_and_files_in_winmail_are_read() -> None:
+    body, name = "Sigrid Aas is master.\0".encode("utf-16-le"), b"a long name.txt\0"
+    named = struct.pack("<I", 2) + struct.pack("<HHI", 0x0003, 0x0E07, 5)
+    named += struct.pack("<HHII", 0x001E, 0x3707, 1, len(name)) + name
+    properties = struct.pack("<I", 2) + struct.pack("<HH16sIII", 0x0003, 0x8001, b"g" * 16, 0, 7, 1)
+    properties += struct.pack("<HHII", 0x001F, 0x1000, 1, len(body)) + body + b"\0\0"
+    data = packed_by_outlook(
+        (0x00069003, properties),
+        (0x00069002, b"x" * 14),
+        (0x00018010, b"ALONGN~1.TXT\0"),
+        (0x0006800F, b"Lock fee: 85 crowns.\n"),
+        (0x00069005, named),
+    )
+    message = mail(Subject="Lock")
+    message.set_content("")
+    message.add_attachment(data, maintype="application", subtype="ms-tnef", filename="winmail.dat")
+    document = parse(Path("a.eml"), message.as_bytes())
+    for part in ("Sigrid Aas is master.", "Attachments: a long name.txt", "Lock fee: 85 crowns."):
+        assert part in document.text
+    assert document.notes == ()
+    for broken in (data[:40], b"", b"\0" * 40):
+        message = mail(Subject="Lock")
+        message.add_attachment(broken, maintype="application", subtype="ms-tnef", filename="winmail.dat")
+        assert "Subject: Lock" in parse(Path("a.eml"), message.as_bytes()).text

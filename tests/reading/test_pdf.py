@@ -211,3 +211,84 @@ def test_what_numbers_two_pages_is_kept_once() -> None:
     converted = pdf_of(text("Only one."), text("Only two."), header="Lease, in force", footer="Lease - page {}")
     assert converted.text.count("Lease - page") == 1
     assert converted.text.count("Lease, in force") == 2
+
+
+LINES = [
+    "The parties agree that the vessel Skua",
+    "is delivered at Brekk on 4 May 2024 and",
+    "that the price of 82,000 crowns is paid",
+    "within thirty days. The seller bears the",
+    "risk until delivery. The buyer inspects",
+    "the vessel within two weeks and tells",
+]
+
+
+def placed(*texts: tuple[float, float, str]) -> Draw:
+    def draw(pdf: Any) -> None:
+        pdf.set_font("helvetica", size=11)
+        for left, top, one in texts:
+            pdf.text(left, top, one)
+
+    return draw
+
+
+def test_numbers_that_count_lines_are_no_text_and_those_of_a_table_are() -> None:
+    deed = [(at, one) for at, one in enumerate(LINES)]
+    numbered = placed(
+        *((10, 30 + 8 * at, str(at + 1)) for at, _ in deed), *((25, 30 + 8 * at, one) for at, one in deed)
+    )
+    assert "82,000 crowns is paid within thirty days." in " ".join(pdf_of(numbered).text.split())
+    near = placed(*((10, 30 + 8 * at, f"{at + 1} {one}") for at, one in deed))
+    assert "82,000 crowns is paid within thirty days." in " ".join(pdf_of(near).text.split())
+    items = ["Rope", "Buoy", "Lamp", "Anchor", "Oar"]
+    table = [(10, 30 + 8 * at, str(at + 1)) for at in range(5)] + [
+        (25, 30 + 8 * at, one) for at, one in enumerate(items)
+    ]
+    assert "5" in pdf_of(placed(*table)).text
+
+
+def test_letters_that_are_set_apart_are_words() -> None:
+    spaced = "T h e   l o c k   i s   c l o s e d"
+    assert "The lock is closed" in pdf_of(placed((20, 30, "Harbour office"), (20, 40, spaced))).text
+    assert "a b c" in pdf_of(placed((20, 30, "a b c"))).text
+
+
+def test_a_turned_line_is_no_title() -> None:
+    def draw(pdf: Any) -> None:
+        with pdf.rotation(45, 100, 150):
+            pdf.set_font("helvetica", size=60)
+            pdf.text(60, 150, "DRAFT")
+        pdf.set_font("helvetica", size=11)
+        for at, one in enumerate(LINES):
+            pdf.text(20, 30 + 8 * at, one)
+
+    assert pdf_of(draw).title == LINES[0]
+
+
+@pytest.mark.parametrize(("state", "shown"), [("OFF", "Price 7,500"), ("ON", "Draft 9,999 Price 7,500")])
+def test_text_on_a_layer_that_is_off_is_hidden(state: str, shown: str) -> None:
+    drawn = "/OC /L BDC BT /F 12 Tf 72 700 Td (Draft 9,999) Tj ET EMC BT /F 12 Tf 72 660 Td (Price 7,500) Tj ET"
+    objects = [
+        f"<</Type/Catalog/Pages 2 0 R/OCProperties<</OCGs[5 0 R]/D<</{state}[5 0 R]>>>>>>",
+        "<</Type/Pages/Count 1/Kids[3 0 R]>>",
+        "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 6 0 R"
+        "/Resources<</Font<</F 4 0 R>>/Properties<</L 5 0 R>>>>>>",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        "<</Type/OCG/Name(Old)>>",
+        f"<</Length {len(drawn)}>>stream\n{drawn}\nendstream",
+    ]
+    body = "".join(f"{number} 0 obj\n{one}\nendobj\n" for number, one in enumerate(objects, start=1))
+    read = convert_pdf(f"%PDF-1.7\n{body}trailer<</Size 7/Root 1 0 R>>\n%%EOF".encode())  # PDFium finds the objects
+    assert " ".join(read.text.split()) == shown
+    assert read.notes == (("2 hidden words are left out",) if state == "OFF" else ())
+
+
+def test_a_page_that_is_labelled_otherwise_is_told() -> None:
+    def draw(pdf: Any) -> None:
+        pdf.set_font("helvetica", size=11)
+        pdf.text(20, 30, f"Channel {pdf.page_no()}")
+        if pdf.page_no() == 2:
+            pdf.set_page_label(label_style="D", label_start=1)
+
+    assert pdf_of(draw, draw).notes == ("its page 2 is labelled 1: places count the pages of the file",)
+    assert pdf_of(text("Channel"), text("Deep")).notes == ()

@@ -247,3 +247,16 @@ def test_the_zone_of_the_machine_decides_the_day_of_a_file(tmp_path: Path) -> No
     facts = DocumentFacts(1, "/docs/a", path.stat().st_mtime_ns, "", ())
     assert document_filter(Filters(since=day), ROOTS)(facts)
     assert not document_filter(Filters(before=day), ROOTS)(facts)
+
+
+def test_a_tag_is_also_that_of_the_tags_within_it() -> None:
+    def passes(tag: str) -> bool:
+        return document_filter(Filters(tags=(tag,)), ())(DocumentFacts(1, "/a.md", 0, "", ("Harbour/Crane", "of=a/b")))
+
+    assert [passes(tag) for tag in ("harbour", "harbour/crane", "crane", "of=a", "of=a/b")] == [
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]

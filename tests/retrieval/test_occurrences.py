@@ -230,3 +230,11 @@ def test_points_digits_and_letters_that_are_written_in_two_ways_are_the_same(tex
     assert len(matches(text, word, exact=True)) == 1
     tokens = set(document_tokens([text])[0])
     assert all(one & tokens for one in tokens_of(Phrase(word, exact=True)))
+
+
+def test_words_of_scripts_without_spaces_go_on_in_the_next_line() -> None:
+    text = "由北方公\n 司检查\n\n公\n\n司"
+    assert matches(text, "公司") == ["公"]
+    assert matches(text, "北方公司", exact=True) == ["北方公"]
+    assert "公司" in keyword_tokens(text)
+    assert matches("cra\nne", "crane") == []

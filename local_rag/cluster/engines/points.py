@@ -19,6 +19,7 @@ from local_rag.index.protocol import DocumentRows
 from local_rag.index.vector_index import blend_neighbours
 from local_rag.keys import key_of
 from local_rag.records import UNKNOWN, Chunk, DocumentFacts, Provenance, StoredChunk
+from local_rag.retrieval.filters import with_outer
 from local_rag.text.tokens import document_tokens
 
 _DIGITS = 8  # of a number in a vector: more than a float of 32 bits holds
@@ -110,7 +111,7 @@ def facts_payload(facts: DocumentFacts) -> dict[str, Any]:
     parts = path.name.lower().split(".")
     return {
         "day": int(day.replace("-", "")),
-        "tags": sorted({tag.casefold() for tag in facts.tags}),
+        "tags": sorted(set(with_outer(facts.tags))),
         "types": [".".join(parts[first:]) for first in range(1, len(parts))],
         "places": [facts.path, *(f"{str(folder).rstrip('/')}/" for folder in path.parents)],
         "names": sorted(set(path.parts[1:])),

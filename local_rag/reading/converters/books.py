@@ -10,7 +10,7 @@ from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, notes_of, parse_xml, text_of
 from local_rag.reading.converters.html_notes import place_notes_of_files
 from local_rag.reading.converters.html_pages import LONGEST_SHEET, MENUS, parse_html, remove_invisible, to_markdown
-from local_rag.reading.converters.html_parts import apply_raising
+from local_rag.reading.converters.html_styles import apply_styles
 from local_rag.reading.decode import clean, declared_in_html, decode
 from local_rag.reading.provenance import make_provenance
 
@@ -51,7 +51,7 @@ def convert_epub(data: bytes) -> Converted:
             pages[name] = parse_html(decode(content, declared_in_html(content)))
     place_notes_of_files(pages)
     for page in pages.values():
-        apply_raising(page, sheet)
+        apply_styles(page, sheet)
         notes += remove_invisible(page)
         for menu in page.select(MENUS):
             menu.decompose()

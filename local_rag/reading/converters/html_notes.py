@@ -62,6 +62,12 @@ def place_notes(page: "Tag") -> None:
 
 def place_notes_of_files(pages: Mapping[str, "Tag"]) -> None:
     """Put the notes of pages, by the names of their files and in their order, where their signs stand."""
+    for page in pages.values():  # a note that pops up where its sign is touched is hidden until then
+        for hidden in page.select("[hidden]"):
+            if _MARKED_NOTE.fullmatch(str(hidden.get("role", ""))) or _MARKED_NOTE.fullmatch(
+                str(hidden.get("epub:type", ""))
+            ):
+                del hidden["hidden"]
     links = [(file, link) for file, page in pages.items() for link in page.find_all("a", href=_TO_ANCHOR)]
     if not links or len(links) > _MOST_SIGNS:
         return

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from local_rag.reading.converters.converted import Converted, notes_of
 from local_rag.reading.converters.html_notes import place_notes
-from local_rag.reading.converters.html_parts import apply_raising, counts_from_one, list_labels, rewrite_tables
+from local_rag.reading.converters.html_parts import counts_from_one, list_labels, open_code, rewrite_tables
+from local_rag.reading.converters.html_styles import apply_styles
 from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.decode import clean, declared_in_html, decode_with_notes
 from local_rag.reading.provenance import web_provenance
+from local_rag.text.struck import strike
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
@@ -33,6 +35,12 @@ _FORMULAS = "msup, msub, msubsup, munder, mover, munderover, mfrac, msqrt, mroot
 _RAISED = f"sup, sub, {_NOTE_SIGNS}, [style*=vertical-align i], {_FORMULAS}"
 _RAISING_STYLE = re.compile(r"(?:^|;)\s*vertical-align\s*:\s*(super|sub)\b", re.IGNORECASE)
 LONGEST_SHEET = 200_000  # characters of a style sheet
+_STRIKING, _STRUCK = {"s", "strike", "del"}, "s, strike, del, [style*=line-through i]"
+_STRIKING_STYLE = re.compile(r"(?:^|;)\s*text-decoration(?:-line)?\s*:[^;]*\bline-through\b", re.IGNORECASE)
+_BLOCKS = [
+    *_HEADINGS, *_CONTAINERS, "p", "ul", "ol", "li", "dl", "dt", "dd", "table", "tbody", "thead", "tr", "td", "th",
+    "blockquote", "pre", "img", "input", "select", "textarea",
+]  # fmt: skip
 _VALUES = {"text", "number", "date", "email", "tel", "time", "month", "week", "datetime-local"}  # fields to fill in
 _INDENT = "   "  # of what stands below a number; four spaces would make it code
 _DEEPEST_FRAME = 3  # frames within frames
@@ -66,7 +74,9 @@ def main_content(page: "BeautifulSoup") -> tuple[str, tuple[str, ...]]:
     """
     place_notes(page)
     notes = remove_invisible(page)
-    write_raised(page)
+    write_marks(page)
+    for table in page.find_all("table"):
+        open_code(table)
     _unmark_parts_of_words(page)
     for menu in page.select(MENUS):
         menu.decompose()
@@ -113,7 +123,7 @@ def _extract(page: "BeautifulSoup", body: "Tag", total: int) -> str:
         return ""
     # Without its slow fallbacks: all of the page is the better one.
     options = {"favor_recall": True, "include_comments": False, "fast": True}
-    text = trafilatura.extract(str(page), output_format="markdown", **options) or ""
+    text = (trafilatura.extract(str(page), output_format="markdown", **options) or "").replace("\\~", "~")
     # It reduces short pages to bare lines, and some headings to bold text.
     keeps_headings = len(re.findall(r"^#", text, re.MULTILINE)) >= len(body.select("h1, h2, h3"))
     return text if keeps_headings and len(re.findall(r"\w+", text)) >= _MOST_EXTRACTED * total else ""
@@ -134,14 +144,14 @@ def remove_invisible(page: "BeautifulSoup") -> tuple[str, ...]:
     A page may hide its body until a script has run, so the body stays.
     """
     frames = _open_frames(page)
-    apply_raising(page, "\n".join(sheet.get_text()[:LONGEST_SHEET] for sheet in page.find_all("style")))
+    apply_styles(page, "\n".join(sheet.get_text()[:LONGEST_SHEET] for sheet in page.find_all("style")))
     for tag in page.select(_NOISE):
         tag.decompose()
     hidden = 0
-    for tag in page.select("[hidden]:not([hidden=until-found]), [style]"):
+    for tag in page.select("[hidden]:not([hidden=until-found]), dialog:not([open]), [style]"):
         if "_decomposed" in vars(tag):  # with an element around it; bs4's own property searches all that is below
             continue
-        is_hidden = tag.has_attr("hidden") or _HIDING_STYLE.search(str(tag["style"]))
+        is_hidden = tag.name == "dialog" or tag.has_attr("hidden") or _HIDING_STYLE.search(str(tag.get("style", "")))
         if is_hidden and tag.name not in {"html", "body"}:
             hidden += count_words(tag)
             tag.decompose()
@@ -163,16 +173,27 @@ def _open_frames(page: "BeautifulSoup") -> int:
     return len(page.select("iframe[srcdoc]"))
 
 
-def write_raised(page: "Tag") -> None:
+def write_marks(page: "Tag") -> None:
     """Write superscripts, subscripts and signs of notes as text that stays apart from what they stand at.
 
-    A raised element within another one is written first.
+    A raised element within another one is written first. What is struck out is written as such.
     """
     for aid in page.select("math annotation, math annotation-xml"):
         aid.decompose()
     for tag in reversed(page.select(_RAISED)):
         if (written := _raised(tag)) is not None:
             tag.replace_with(written)
+    for tag in page.select(_STRUCK):
+        if "_decomposed" in vars(tag) or not (
+            tag.name in _STRIKING or _STRIKING_STYLE.search(str(tag.get("style", "")))
+        ):
+            continue
+        if tag.find(_BLOCKS) or tag.name in _BLOCKS:
+            for text in list(tag.find_all(string=_WORD)):
+                text.replace_with(strike(str(text)))
+            tag.name, tag["style"] = ("div" if tag.name in _STRIKING else tag.name), ""
+        else:
+            tag.replace_with(strike(tag.get_text()))
 
 
 def _raised(tag: "Tag") -> str | None:  # noqa: PLR0911  a table, in fact
@@ -288,7 +309,7 @@ def to_markdown(tag: "Tag", labels: Mapping[int, str] | None = None) -> str:
 
     `labels` are the numbers of list items by the id of their tag, as a page writes them if none are given.
     """
-    write_raised(tag)
+    write_marks(tag)
     _unmark_parts_of_words(tag)
     rewrite_tables(tag)
     for heading in tag.find_all(_HEADINGS):  # a heading within bold text would be bold text
@@ -338,9 +359,6 @@ def _converter(labels: Mapping[int, str]) -> Any:
 
         def convert_textarea(self, el: Any, text: str, parent_tags: Any) -> str:
             return f"{text} "
-
-        def convert_strike(self, el: Any, text: str, parent_tags: Any) -> str:
-            return str(super().convert_del(el, text, parent_tags))  # type: ignore[misc]
 
         def convert_li(self, el: Any, text: str, parent_tags: Any) -> str:
             label = labels.get(id(el))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from local_rag.reading.converters.notation import numeral
-from local_rag.reading.converters.tables import find_header
+from local_rag.reading.converters.tables import fill_labels, find_header
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
@@ -16,10 +16,7 @@ _MOST_CELLS = 200_000  # of a table, with those that merged cells cover
 _LAYOUT = ["table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote"]
 _INTEGER = re.compile(r"\s*([-+]?\d{1,9})(?!\d)")
 _LIST_STYLE = re.compile(r"(?:^|;)\s*list-style(?:-type)?\s*:[^;]*?([a-z-]+)\s*(?:;|$)", re.IGNORECASE)
-_STYLE_RULE = re.compile(r"([^{}]{1,300})\{([^{}]{1,2000})\}")
-_RAISING = re.compile(r"(?:^|;)\s*vertical-align\s*:\s*(?:super|sub)\b", re.IGNORECASE)
-_CLASS = re.compile(r"\s*[a-z]{0,10}\.([A-Za-z][\w-]{0,60})\s*")
-_MOST_CLASSES = 20
+_LINE_NUMBERS = re.compile(r"\s*(?:\d{1,6}\s*)+")
 _SIGNS = {"disc", "circle", "square", "none"}  # of a list that is not numbered
 
 
@@ -29,7 +26,8 @@ def rewrite_tables(page: "Tag") -> None:
 
     maker = BeautifulSoup("", "lxml")
     for table in page.find_all("table"):
-        if table.find_parent("table") or table.find(_LAYOUT):
+        open_code(table)
+        if table.name != "table" or table.find_parent("table") or table.find(_LAYOUT):
             continue
         grid = _grid(table)
         if grid is None:
@@ -39,13 +37,30 @@ def rewrite_tables(page: "Tag") -> None:
         above = [] if caption is None else [" ".join(caption.get_text(" ").split())]
         header = find_header(rows, spanned, marked)
         above += ["; ".join(dict.fromkeys(filter(None, row))) for row in rows[: header.captions]]
-        body = rows[header.captions + header.rows :]
+        numbered = list(enumerate(rows[header.captions + header.rows :]))
+        body = [row for _, row in fill_labels(numbered)[0]]
         width = max(map(len, rows))
         for text in filter(None, above):
             paragraph = maker.new_tag("p")
             paragraph.string = text
             table.insert_before(paragraph)
         table.replace_with(_table(maker, [*header.names, *[""] * (width - len(header.names))], body))
+
+
+def open_code(table: "Tag") -> None:
+    """Take code of several lines out of a table that only lays it out, and leave out the numbers of its lines."""
+    from bs4.element import NavigableString
+
+    for end in table.select("pre br"):
+        end.replace_with(NavigableString("\n"))
+    codes = [pre for pre in table.find_all("pre") if "\n" in pre.get_text().strip()]
+    if not codes or table.find("table"):
+        return
+    for cell in table.find_all(["td", "th"]):
+        if _LINE_NUMBERS.fullmatch(cell.get_text()):
+            cell.decompose()
+    for tag in [table, *table.find_all(["tbody", "thead", "tr", "td", "th"])]:
+        tag.name = "div"
 
 
 def _grid(table: "Tag") -> tuple[list[list[str]], set[int], int] | None:
@@ -122,18 +137,6 @@ def _table(maker: "BeautifulSoup", names: Sequence[str], rows: Sequence[Sequence
             line.append(cell)
         table.append(line)
     return table
-
-
-def apply_raising(page: "Tag", sheet: str) -> None:
-    """Give each element whose class raises or lowers it in a style sheet a style of its own that says so."""
-    classes: dict[str, str] = {}
-    for selectors, declarations in _STYLE_RULE.findall(sheet):
-        if raising := _RAISING.search(declarations):
-            named = (_CLASS.fullmatch(one) for one in selectors.split(","))
-            classes |= {found[1]: raising[0].lstrip("; \n") for found in named if found}
-    for name in list(classes)[:_MOST_CLASSES]:
-        for tag in page.find_all(class_=name):
-            tag["style"] = f"{tag.get('style', '')};{classes[name]}"
 
 
 def list_labels(page: "Tag") -> dict[int, str]:

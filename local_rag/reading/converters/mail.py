@@ -1,11 +1,13 @@
 """Convert mail and web archives: all of their parts, in order."""
 
+import base64
 import email
 import email.policy
 import mimetypes
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from email.message import Message as Part
 from pathlib import PurePath
@@ -15,6 +17,7 @@ from local_rag.errors import ReadError
 from local_rag.reading.converters.calendars import add_entries
 from local_rag.reading.converters.converted import Attachment, Converted, Sections, notes_of
 from local_rag.reading.converters.html_pages import convert_html, convert_whole_page
+from local_rag.reading.converters.winmail import read_winmail
 from local_rag.reading.decode import decode, decode_with_notes
 from local_rag.reading.formats import DELETED
 from local_rag.reading.mailbox import find_history, split_mailbox
@@ -131,6 +134,7 @@ class _Reader(Message):
     def __init__(self) -> None:
         super().__init__()
         self._parts = 0
+        self._words = set[str]()  # of the texts so far
 
     def read(self, mail: Part, depth: int = 0) -> None:
         """Read a message: its head, its inline text and what is attached to it."""
@@ -159,11 +163,27 @@ class _Reader(Message):
             return  # says who wrote, as the head does
         elif part.get_content_maintype() in {"text", "multipart", "message"} and not _is_attached(part):
             self._text(part, kind)
+        elif kind in _PACKED_BY_OUTLOOK or (part.get_filename() or "").lower() == "winmail.dat":
+            self._unpack(part)
         else:
             self._attach(part, kind)
 
+    def _unpack(self, part: Part) -> None:
+        """Read the message and the files that Outlook has packed into winmail.dat."""
+        try:
+            packed = read_winmail(_content(part))
+        except ReadError as error:
+            self.notes.append(f"Outlook's winmail.dat cannot be read: {error}")
+            return
+        for text in packed.texts:  # mostly what the mail says beside it, too
+            words = set(_WORD.findall(text))
+            if len(words & self._words) < _SAME * len(words):
+                self.sections.add(text)
+        self.notes += packed.notes
+        self.attachments += packed.attachments
+
     def _forwarded(self, part: Part, depth: int) -> None:
-        for message in cast(list[Part], part.get_payload()) if part.is_multipart() else ():
+        for message in map(_decoded, cast(list[Part], part.get_payload()) if part.is_multipart() else ()):
             subject = _headers(message).get("Subject", "")
             self.sections.heading(f"Forwarded message: {subject}" if subject else "Forwarded message")
             self.read(message, depth + 1)
@@ -186,10 +206,12 @@ class _Reader(Message):
             if kind == "text/html":
                 page = convert_whole_page(content, charset)
                 self.notes += page.notes
+                self._words.update(_WORD.findall(page.text))
                 self.sections.add(page.text, "markdown")
             else:
                 text, notes = decode_with_notes(content, charset)
                 self.notes += notes
+                self._words.update(_WORD.findall(text))
                 if str(part.get_param("format") or "").lower() == "flowed":
                     text = _unflowed(text, deletes_spaces=str(part.get_param("delsp") or "").lower() == "yes")
                 if kind == "text/calendar":
@@ -209,6 +231,7 @@ class _Reader(Message):
         self.attachments.append(Attachment(PurePath(name.replace("\\", "/")).name or "part", _content(part)))
 
 
+_PACKED_BY_OUTLOOK = {"application/ms-tnef", "application/vnd.ms-tnef"}
 _RICH = {"text/html", "multipart/related", "multipart/mixed"}
 
 
@@ -249,6 +272,18 @@ def _unflowed(text: str, *, deletes_spaces: bool) -> str:
         if is_open and deletes_spaces:
             paragraphs[-1] = _BROKEN_CODE.sub(r"\1", paragraphs[-1][:-1])
     return "\n".join(paragraphs)
+
+
+def _decoded(message: Part) -> Part:
+    """Return a forwarded message, of which the module leaves one in base64 as it is, without headers."""
+    if message.keys():
+        return message
+    written = message.get_payload()
+    with suppress(ValueError):
+        data = base64.b64decode("".join(str(written).split()), validate=True)
+        if (found := parse_message(data)).keys():
+            return found
+    return message
 
 
 def _is_attached(part: Part) -> bool:

@@ -22,7 +22,8 @@ from local_rag.reading.converters.converted import (
 from local_rag.reading.converters.html_notes import place_notes
 from local_rag.reading.converters.html_pages import convert_whole_page, parse_html, to_markdown
 from local_rag.reading.converters.mail import convert_web_archive
-from local_rag.reading.converters.notation import numeral, subscript, superscript
+from local_rag.reading.converters.notation import numeral
+from local_rag.reading.converters.runs import Run, write_runs
 from local_rag.reading.converters.word_styles import Numbering, Styles
 from local_rag.reading.converters.word_text import (
     CHUNK_SIGN,
@@ -300,24 +301,25 @@ def _title(slides: Sequence[str]) -> str | None:
 
 
 def _said(frame: Any) -> str:
-    """Return the text of a frame, with the numbers of its lists and what is raised or lowered."""
+    """Return the text of a frame, with the numbers of its lists and with what marks its runs."""
     counts: dict[int, int] = {}
     lines = []
     for paragraph in frame.paragraphs:
-        written = "".join(_piece(child) for child in paragraph._p)
+        written = write_runs(map(_run, paragraph._p))
         lines.append(f"{_number(paragraph, counts)}{written}" if written.strip() else written)
     return "\n".join(lines)
 
 
-def _piece(element: Any) -> str:
+def _run(element: Any) -> Run:
     name = name_of(element)
     if name == "br":
-        return "\n"
+        return Run("\n")
     text = "".join(one.text or "" for one in element.iter("{*}t")) if name in {"r", "fld", "m"} else ""
-    baseline = next((one.get("baseline", "") for one in element.iterfind("{*}rPr")), "")
-    if not baseline.strip("-0%"):
-        return text
-    return subscript(text) if baseline.startswith("-") else superscript(text)
+    properties = element.find("{*}rPr")
+    marks = {} if properties is None else properties.attrib
+    baseline = marks.get("baseline", "")
+    raised = 0 if not baseline.strip("-0%") else -1 if baseline.startswith("-") else 1
+    return Run(text, raised, marks.get("strike", "noStrike") != "noStrike")
 
 
 def _number(paragraph: Any, counts: dict[int, int]) -> str:

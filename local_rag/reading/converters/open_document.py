@@ -5,17 +5,19 @@ import re
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, between, join_pages, name_of, notes_of, parse_xml, text_of
-from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.converters.open_lists import PRESENTATION, TABLE, TEXT, Counts, Lists, TextStyles
-from local_rag.reading.converters.sheets import sections_of_sheets
-from local_rag.reading.converters.tables import pipe_table
+from local_rag.reading.converters.runs import Run, write_runs
+from local_rag.reading.converters.sheets import Sheet, place_of, sections_of_sheets
+from local_rag.reading.converters.tables import fill_labels, pipe_table
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import is_real_date, make_provenance
 from local_rag.text.notes import note, split_notes
+from local_rag.text.struck import strike
 
 _DRAW = "{urn:oasis:names:tc:opendocument:xmlns:drawing:1.0}"
 _FORM = "{urn:oasis:names:tc:opendocument:xmlns:form:1.0}"
@@ -36,6 +38,7 @@ _SHAPES = {
     "regular-polygon", "caption",
 }  # fmt: skip
 _CONTAINERS = {"section", "text-box", "list-header", "index-body", "bibliography"} | _SHAPES
+_UNSEEN = {"collapse", "filter"}  # rows and columns
 _MOST_REPEATED = 1000  # copies of a cell or row that are written; a sheet repeats its empty ones a million times
 _MOST_COPIES = 20_000  # of cells with text in a document
 
@@ -60,12 +63,8 @@ def convert_odp(data: bytes) -> Converted:
 def convert_ods(data: bytes) -> Converted:
     """Convert sheets: each row becomes a line that names its columns."""
     package = _Package(data)
-    sheets = [
-        (sheet.get(f"{TABLE}name", ""), dict(enumerate(package.sheet_rows(sheet), start=1)))
-        for sheet in package.body("spreadsheet").iterfind(f"{TABLE}table")
-    ]
-    made = sections_of_sheets(sheets)
-    return package.converted(made.text, tables=made.tables, grids=made.grids)
+    made = sections_of_sheets(map(package.sheet, package.body("spreadsheet").iterfind(f"{TABLE}table")))
+    return package.converted(made.text, made.notes, tables=made.tables, grids=made.grids)
 
 
 class _Package:
@@ -92,9 +91,9 @@ class _Package:
             raise ReadError(f"its kind is not {kind}")
         return found
 
-    def converted(self, text: str, **more: Any) -> Converted:
+    def converted(self, text: str, notes: tuple[str, ...] = (), **more: Any) -> Converted:
         """Return the document with its title, origin and notes."""
-        notes = notes_of(self._left_out) + notes_of(self._hidden, "read too")
+        notes += notes_of(self._left_out) + notes_of(self._hidden, "read too")
         provenance = make_provenance(
             date=next(filter(is_real_date, map(self._named, ("creation-date", "date"))), None),
             author=self._named("initial-creator") or self._named("creator"),
@@ -139,6 +138,8 @@ class _Package:
                 yield "\n".join(self._items(element, indent, counts, 1, counts.style))
             elif name == "table":
                 yield self._table(element)
+            elif name == "annotation":
+                yield self._comment(element).strip()
             elif name in _CONTAINERS:
                 yield from self.blocks(element, indent)
             elif name in {"image", "object", "object-ole"} and not _description(parent):
@@ -205,72 +206,99 @@ class _Package:
                 yield from self.blocks([frame])
 
     def _line(self, paragraph: Any) -> str:
-        return "".join(self._inline(paragraph)).strip()
+        struck = self._text_styles.is_struck("paragraph", paragraph.get(f"{TEXT}style-name"))
+        return write_runs(self._inline(paragraph, Run("", struck=bool(struck)))).strip()
 
-    def _inline(self, element: Any) -> Iterator[str]:
-        """Yield the text of a paragraph, with its notes and comments."""
-        yield _collapsed(element.text)
+    def _comment(self, annotation: Any) -> str:
+        return note(" ".join(self.blocks(_body_of(annotation))), "Comment")
+
+    def _inline(self, element: Any, marks: Run) -> Iterator[Run]:
+        """Yield the runs of a paragraph, with its notes and comments; `marks` hold for all that says nothing else."""
+        yield replace(marks, text=_collapsed(element.text))
         for child in element:
             name = name_of(child) or "frame"
             if self._is_hidden(child, name):
                 self._left_out["hidden word*"] += len("".join(child.itertext()).split())
             elif name == "s":
-                yield " " * min(80, int(child.get(f"{TEXT}c") or 1))
-            elif name == "tab":
-                yield "\t"
-            elif name == "line-break":
-                yield "\n"
-            elif name in {"note", "annotation"}:
-                body = [one for one in child if not one.tag.endswith(("}note-citation", "}creator", "}date"))]
-                is_comment = name == "annotation"
-                yield note(" ".join(self.blocks(body if is_comment else body[0])), "Comment" if is_comment else "Note")
+                yield replace(marks, text=" " * min(80, int(child.get(f"{TEXT}c") or 1)))
+            elif name in {"tab", "line-break"}:
+                yield replace(marks, text="\t" if name == "tab" else "\n")
+            elif name == "annotation":
+                yield Run(self._comment(child))
+            elif name == "note":
+                yield Run(note(" ".join(self.blocks(_body_of(child)[0]))))
             elif name == "number":
-                yield f"{text_of(child)} "
+                yield replace(marks, text=f"{text_of(child)} ")
             elif name == "ruby-text":
                 self._left_out["reading aid*"] += 1
-            elif name == "span" and (raised := self._text_styles.raised(child.get(f"{TEXT}style-name"))):
-                yield (superscript if raised > 0 else subscript)("".join(self._inline(child)))
+            elif name == "span":
+                style = child.get(f"{TEXT}style-name")
+                struck = self._text_styles.is_struck("text", style)
+                raised = self._text_styles.raised(style) or marks.raised
+                yield from self._inline(child, Run("", raised, marks.struck if struck is None else struck))
             elif name not in _SHAPES | _NOT_WRITTEN:
-                yield from self._inline(child)
-            yield _collapsed(child.tail)
+                yield from self._inline(child, marks)
+            yield replace(marks, text=_collapsed(child.tail))
 
     def _table(self, table: Any) -> str:
-        marked = [self._row(row, {}) for head in table.iterfind(f"{TABLE}table-header-rows") for row in head]
-        rows = [row for row in self.rows(table) if any(row)]
+        marked = [self._row(row, {}, {}) for head in table.iterfind(f"{TABLE}table-header-rows") for row in head]
+        rows = [row for row in self._rows(table, Sheet("")) if any(row)]
         names = marked[0] if marked else rows[0] if rows else []
-        return pipe_table(names, rows[len(marked) or 1 :]) if rows else ""
+        body = [row for _, row in fill_labels(list(enumerate(rows[len(marked) or 1 :])))[0]]
+        return pipe_table(names, body) if rows else ""
 
-    def sheet_rows(self, sheet: Any) -> Iterator[list[str]]:
-        """Yield the rows of a sheet."""
-        self._hidden["hidden sheet*"] += self._text_styles.is_hidden("table", sheet.get(f"{TABLE}style-name"))
-        return self.rows(sheet)
+    def sheet(self, table: Any) -> Sheet:
+        """Return a sheet with its rows, the rows and columns that it hides, and the comments on its cells."""
+        self._hidden["hidden sheet*"] += self._text_styles.is_hidden("table", table.get(f"{TABLE}style-name"))
+        sheet = Sheet(table.get(f"{TABLE}name", ""))
+        sheet.hidden_columns = frozenset(_hidden_columns(table))
+        sheet.rows = {number: row for number, row in enumerate(self._rows(table, sheet), start=1) if any(row)}
+        return sheet
 
-    def rows(self, table: Any) -> Iterator[list[str]]:
-        """Yield the rows of a table; a merged cell repeats its text where it covers others."""
+    def _rows(self, table: Any, sheet: Sheet) -> Iterator[list[str]]:
+        """Yield the rows of a table; a merged cell repeats its text where it covers others.
+
+        Rows that are hidden and comments on cells are added to a sheet.
+        """
         below: dict[int, tuple[int, str]] = {}
-        waiting = 0
+        waiting = number = 0
         for row in table.iter(f"{TABLE}table-row"):
             if next(row.iterancestors(f"{TABLE}table")) is not table:
                 continue
             repeated = _number(row, "number-rows-repeated")
-            cells = self._row(row, below)
+            comments: dict[int, str] = {}
+            cells = self._row(row, below, comments)
             if not any(cells):
                 waiting += repeated
                 continue
             yield from ([] for _ in range(min(waiting, _MOST_REPEATED)))
+            number += min(waiting, _MOST_REPEATED) + 1
             waiting = 0
+            sheet.comments += [(place_of(number, column), text) for column, text in comments.items()]
             fitting = 1 + min(repeated - 1, _MOST_REPEATED, (_MOST_COPIES - self._copies) // len(cells))
             self._left_out["repeated row*"] += repeated - fitting
             self._copies += (fitting - 1) * len(cells)
+            if _hides_row(row):
+                sheet.hidden_rows |= set(range(number, number + fitting))
+            number += fitting - 1
             yield from (list(cells) for _ in range(fitting))
 
-    def _row(self, row: Any, below: dict[int, tuple[int, str]]) -> list[str]:
-        """Return the cells of a row; `below` says what merged cells spread into it, and over how many rows."""
+    def _row(self, row: Any, below: dict[int, tuple[int, str]], comments: dict[int, str]) -> list[str]:
+        """Return the cells of a row; `below` says what merged cells spread into it, and over how many rows.
+
+        The comments on its cells are added to `comments`, by column.
+        """
         cells: list[str] = []
+        of_row = row.get(f"{TABLE}default-cell-style-name")
         for cell in row.iter(f"{TABLE}table-cell", f"{TABLE}covered-table-cell"):
             if next(cell.iterancestors(f"{TABLE}table-row")) is not row:
                 continue
-            text = "; ".join(" ".join(block.split()) for block in self.blocks(cell) if block.strip())
+            body = [one for one in cell if name_of(one) != "annotation"]
+            text = "; ".join(" ".join(block.split()) for block in self.blocks(body) if block.strip())
+            if self._text_styles.is_struck("table-cell", cell.get(f"{TABLE}style-name") or of_row):
+                text = strike(text)
+            for one in cell.iterfind(f"{_OFFICE}annotation"):
+                comments[len(cells)] = " ".join(" ".join(self.blocks(_body_of(one))).split())
             if cell.get(f"{TABLE}formula") and not text and not cell.get(f"{_OFFICE}value-type"):
                 self._left_out["formula* without a value"] += 1
             if cell.tag == f"{TABLE}covered-table-cell" and len(cells) in below:
@@ -303,6 +331,28 @@ def form_values(body: Any) -> Iterator[str]:
                 yield f"{name}: {value}"
             elif control.get(f"{_FORM}current-state") == "checked":
                 yield f"{name}: yes"
+
+
+def _body_of(annotation: Any) -> list[Any]:
+    """Return what a note or comment says, without its sign and its author."""
+    return [one for one in annotation if not one.tag.endswith(("}note-citation", "}creator", "}date"))]
+
+
+def _hides_row(row: Any) -> bool:
+    """Return whether a sheet does not show a row: by itself, by a filter, or because its group is closed."""
+    groups = (one.get(f"{TABLE}display") for one in row.iterancestors(f"{TABLE}table-row-group"))
+    return row.get(f"{TABLE}visibility") in _UNSEEN or "false" in groups
+
+
+def _hidden_columns(table: Any) -> Iterator[int]:
+    """Yield the columns that a sheet does not show."""
+    at = 0
+    for column in table.iter(f"{TABLE}table-column"):
+        groups = (one.get(f"{TABLE}display") for one in column.iterancestors(f"{TABLE}table-column-group"))
+        repeated = min(_number(column, "number-columns-repeated"), _MOST_REPEATED)
+        if column.get(f"{TABLE}visibility") in _UNSEEN or "false" in groups:
+            yield from range(at, at + repeated)
+        at += repeated
 
 
 def _number(cell: Any, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Count the numbers of the lists and headings of an OpenDocument text, and find what its styles raise or hide."""
+"""Count the numbers of lists and headings of an OpenDocument text, and find what its styles raise, strike or hide."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -108,6 +108,14 @@ class TextStyles:
         if first in {"super", "sub"}:
             return 1 if first == "super" else -1
         return 0 if not first.rstrip("%").strip("-0.") else -1 if first.startswith("-") else 1
+
+    def is_struck(self, family: str, name: str | None) -> bool | None:
+        """Return whether a style strikes text out; None if it says nothing of that."""
+        said = [
+            self._property(family, name, "text-properties", f"{STYLE}text-line-through-{one}")
+            for one in ("style", "type")
+        ]
+        return any(one != "none" for one in said if one) if any(said) else None
 
     def is_hidden(self, family: str, name: str | None) -> bool:
         """Return whether a style hides text, a slide or a sheet."""

@@ -9,7 +9,7 @@ from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Attachment, Converted
 from local_rag.reading.converters.html_pages import convert_whole_page
 from local_rag.reading.converters.mail import Message
-from local_rag.reading.converters.rich_text import convert_rtf
+from local_rag.reading.converters.rich_text import convert_rtf, expand_rtf
 from local_rag.reading.decode import decode
 
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC = "0037", "0C1A", "5D01", "0E04", "0E03"
@@ -20,11 +20,6 @@ _SENT, _RECEIVED, _CODE_PAGES = 0x0039, 0x0E06, (0x3FDE, 0x3FFD)
 _DEEPEST = 10
 _MOST_ATTACHMENTS = 2000
 _EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
-_RTF_DICTIONARY = (
-    rb"{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans Serif"
-    rb"SymbolArialTimes New RomanCourier{\colortbl\red0\green0\blue0" + b"\r\n" + rb"\par "
-    rb"\pard\plain\f0\fs20\b\i\u\tab\tx"
-)
 
 
 def convert_msg(data: bytes) -> Converted:
@@ -125,34 +120,3 @@ def _time(ticks: int) -> str:
         return (_EPOCH + timedelta(microseconds=ticks // 10)).strftime("%Y-%m-%d %H:%M UTC") if ticks else ""
     except OverflowError:
         return ""
-
-
-def expand_rtf(data: bytes) -> bytes:
-    """Expand rich text that is compressed as [MS-OXRTFCP] describes."""
-    if len(data) < 16:  # noqa: PLR2004  the header
-        raise ReadError("damaged rich text in a message")
-    size, kind = struct.unpack_from("<4xI4s", data)
-    if kind == b"MELA":
-        return data[16 : 16 + size]
-    window = bytearray(_RTF_DICTIONARY) + bytearray(4096 - len(_RTF_DICTIONARY))
-    place, position, expanded = len(_RTF_DICTIONARY), 16, bytearray()
-    while position < len(data) and len(expanded) < size:
-        control, position = data[position], position + 1
-        for bit in range(8):
-            if control >> bit & 1:
-                if position + 2 > len(data):
-                    return bytes(expanded)
-                reference = int.from_bytes(data[position : position + 2], "big")
-                offset, length, position = reference >> 4, (reference & 15) + 2, position + 2
-                if offset == place:
-                    return bytes(expanded)
-            else:
-                if position >= len(data):
-                    return bytes(expanded)
-                window[place], offset, length, position = data[position], place, 1, position + 1
-            for step in range(length):
-                byte = window[(offset + step) % 4096]
-                expanded.append(byte)
-                window[place] = byte
-                place = (place + 1) % 4096
-    return bytes(expanded)

@@ -11,13 +11,15 @@ from typing import Any
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Attachment, Converted, notes_of
 from local_rag.reading.converters.pdf_grids import ruled_tables, rules_of
+from local_rag.reading.converters.pdf_layers import remove_hidden_layers
 from local_rag.reading.converters.pdf_marks import attach_files, marks_of, open_forms, with_marks
 from local_rag.reading.converters.pdf_page import Cell, Line, RecognizedPage, breaks_range, breaks_word, lines_of
-from local_rag.reading.converters.pdf_tables import PageTable, find_tables, unfold_columns
+from local_rag.reading.converters.pdf_tables import PageTable, find_tables, unfold_columns, without_line_numbers
 from local_rag.reading.converters.tables import pipe_row, pipe_table
 from local_rag.reading.formats import NO_TEXT
 from local_rag.reading.provenance import pdf_provenance
 from local_rag.records import Heading, Table
+from local_rag.text.words import joins_lines
 
 _FILE_TITLE = re.compile(r"untitled.*|microsoft \w+ - .*|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd)", re.IGNORECASE)
 _LONGEST_TITLE = 120
@@ -39,6 +41,7 @@ _UNKNOWN = "(The text of this page is in a font that does not tell its character
 _LONGEST_HEADING = 200  # characters
 _MOST_LARGE = 0.3  # of the characters
 _MOST_OUTLINE = 5000  # entries
+_MOST_LABELS = 2000  # pages whose labels are compared with their numbers
 _SAME_PLACE = 6.0  # points between the columns of a table that goes on on the next page
 
 Recognize = Callable[[Any, int], RecognizedPage]  # reads a page of PDFium's with its number from 0
@@ -88,6 +91,7 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
         attach_files(pdf, attachments, left_out)
         named = pdf.get_metadata_dict()
         outline = list(_outline(pdf))
+        labelled = _labelled_otherwise(pdf)
     finally:
         pdf.close()
     waiting = sum(page.waits for page in pages)
@@ -95,6 +99,8 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
     if not any(page.lines for page in pages) and not attachments:
         raise ReadError(f"no text layer: {wait}" if waiting else NO_TEXT, waiting=waiting)
     notes = [wait] if waiting else []
+    if labelled:
+        notes.append(f"its page {labelled[0]} is labelled {labelled[1]}: places count the pages of the file")
     if unread := sum(page.unknown > 0 for page in pages):
         notes.append(
             f"{unread} {'pages have' if unread > 1 else 'page has'} text in a font that does not tell its characters"
@@ -131,9 +137,10 @@ def _read_page(
     """Read a page with its marks; with OCR if it has no text, or if its fonts do not tell what it is."""
     import pypdfium2.raw as pdfium
 
+    left_out["hidden word*"] += remove_hidden_layers(page)
     rules = rules_of(page)
     drawn, unknown = lines_of(page.get_textpage(), rules)
-    lines, waits, confidence = unfold_columns(drawn), False, None
+    lines, waits, confidence = unfold_columns(without_line_numbers(drawn)), False, None
     is_unknown = unknown > _MOST_UNKNOWN * (unknown + sum(len(line.text) for line in lines))
     if is_unknown or (not lines and pdfium.FPDFPage_CountObjects(page.raw)):
         if recognize is None:
@@ -148,6 +155,15 @@ def _read_page(
     lines, ruled = ruled_tables(lines, rules)
     tables = {table.first: table for table in find_tables(lines, ruled)}
     return _Page(lines, tables, confidence, waits, height, unknown)
+
+
+def _labelled_otherwise(pdf: Any) -> tuple[int, str] | None:
+    """Return the first page that a file labels with another number than its own, and that label; None if none is."""
+    for at in range(min(len(pdf), _MOST_LABELS)):
+        label = (pdf.get_page_label(at) or "").strip()
+        if label.isdecimal() and int(label[:9]) != at + 1:
+            return at + 1, label
+    return None
 
 
 def _outline(pdf: Any) -> Iterator[tuple[int, str, int]]:
@@ -317,6 +333,7 @@ def _title(said: str, pages: Sequence[_Page], body: float) -> str | None:
     if first is None:
         return None
     worded = [line for line in first.lines if any(map(str.isalpha, line.text))]
+    worded = [line for line in worded if not line.is_turned] or worded  # a turned line is a watermark, or in the margin
     largest = max(worded, key=lambda line: line.height)
     best = largest if first.ocr is None and _rounded(largest) >= _LARGER * body else worded[0]
     return rejoin_words(best.text)[:_LONGEST_TITLE]
@@ -353,7 +370,7 @@ def _write(pages: Sequence[_Page]) -> tuple[str, tuple[Table, ...], list[int]]:
                 if joins and breaks_word(pieces[-1], written):
                     pieces[-1], separator = pieces[-1][:-1], ""
                     length -= 1
-                elif joins and breaks_range(pieces[-1], written):
+                elif joins and (breaks_range(pieces[-1], written) or joins_lines(pieces[-1], written)):
                     separator = ""
                 else:
                     separator = " " if joins and _goes_on(pieces[-1], written) else end

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from local_rag.reading.converters.notation import subscript, superscript
@@ -16,6 +17,7 @@ _SMALLER = 0.88  # of a line's height: a character that may be raised or lowered
 _RISE, _FALL = 0.12, -0.04  # of a line's height, from its baseline
 _LONGEST_RAISED = 20  # characters
 _TOUCHING = 0.12  # of a line's height: a smaller gap is no space
+_FEWEST_APART, _MOSTLY_APART, _WIDER = 5, 0.8, 1.6  # letters of a line; their share; the gap of words to theirs
 _BOLD = 600  # of 100 to 900: the weight of a font
 _BOLD_NAME = re.compile(rb"bold|black|heavy|demi", re.IGNORECASE)
 _HYPHENS = "-\u00ad\u2010\ufffe"
@@ -54,12 +56,16 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a page; `height` is that of its font, 0 if it is not known, and `top` is measured from below."""
+    """A line of a page; `height` is that of its font, 0 if it is not known, and `top` is measured from below.
+
+    `is_turned` says that it does not run from left to right.
+    """
 
     cells: tuple[Cell, ...]
     top: float = 0.0
     height: float = 0.0
     is_bold: bool = False
+    is_turned: bool = False
 
     @property
     def text(self) -> str:
@@ -146,6 +152,7 @@ def lines_of(textpage: Any, rules: Rules) -> tuple[list[Line], int]:
     fragments, unknown, start = list[list[_Word]](), 0, 0
     for written in text.split("\n"):
         words, left_out = _words(written, start, characters)
+        words = _with_letters_joined(words)
         start += len(written) + 1
         unknown += left_out
         if words and fragments and _goes_on(fragments[-1], words, characters):
@@ -175,6 +182,27 @@ def _words(line: str, start: int, characters: Characters) -> tuple[list[_Word], 
                 words.append(_Word(word, offset, first, last))
         offset += len(word) + 1
     return words, unknown
+
+
+def _with_letters_joined(words: list[_Word]) -> list[_Word]:
+    """Join the letters of words that are set apart, as in "N O T I C E": wider gaps stand between the words."""
+    if len(words) < _FEWEST_APART or sum(len(word.text) <= 2 for word in words) < _MOSTLY_APART * len(words):  # noqa: PLR2004
+        return words
+    if sum(len(word.text) == 1 and word.text.isalpha() for word in words) < _MOSTLY_APART * len(words):
+        return words
+    boxes = [(word.first, word.last) for word in words]
+    gaps = [after[0] - before[2] if before and after else 0.0 for (_, before), (after, _) in pairwise(boxes)]
+    usual = sorted(gaps)[len(gaps) // 3]
+    if usual <= 0:
+        return words
+    joined = [words[0]]
+    for word, gap in zip(words[1:], gaps, strict=True):
+        if 0 < gap <= _WIDER * usual:
+            last = joined[-1]
+            joined[-1] = _Word(last.text + word.text, last.offset, last.first, word.last, last.is_joined)
+        else:
+            joined.append(word)
+    return joined
 
 
 def _goes_on(before: Sequence[_Word], after: Sequence[_Word], characters: Characters) -> bool:
@@ -217,7 +245,8 @@ def _line(words: Sequence[_Word], characters: Characters, rules: Rules) -> Line:
         else:
             cells.append(Cell(clean(text), left, right))
     ends = words[0].offset, words[-1].offset
-    return Line(tuple(cells), top, height, all(map(characters.is_bold, ends)))
+    is_bold, is_turned = all(map(characters.is_bold, ends)), not characters.is_upright(usual.offset)
+    return Line(tuple(cells), top, height, is_bold, is_turned)
 
 
 def _may_be_raised(word: _Word, height: float) -> bool:

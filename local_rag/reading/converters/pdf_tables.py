@@ -3,18 +3,20 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 
-from local_rag.reading.converters.pdf_page import Line
-from local_rag.reading.converters.tables import Row, find_header, is_number
+from local_rag.reading.converters.pdf_page import Cell, Line
+from local_rag.reading.converters.tables import Row, fill_labels, find_header, is_number
 
 _NEXT_LINE = 3.0  # heights between two rows of a table at most
 _FEWEST_ROWS, _FEWEST_FULL_ROWS = 3, 2
 _LONG_CELL = 40  # characters: two columns of longer cells are columns of prose
 _FEWEST_WORDS = 4  # of most lines of a column of prose
 _RUNS_ON = 0.4  # of the lines of a column of prose begin within a sentence
+_FEWEST_NUMBERED, _MANY_NUMBERED, _STEPS = 4, 15, {1, 5, 10}  # lines with a number, and from one to the next
+_COUNT, _COUNTED = re.compile(r"\d{1,4}"), re.compile(r"(\d{1,4}) (\S.*)")
 _MARK = re.compile(r"[^\w\s]|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,5})[.)]|o")  # of an item of a list
 _GAP = 1.25  # times the usual distance of lines: a row of a table begins
 _INDENT = 20.0  # points by which a line may stand out of its column
@@ -66,6 +68,35 @@ def unfold_columns(lines: Sequence[Line]) -> list[Line]:
                         ordered.append(Line(cells, line.top, line.height, line.is_bold))
         number = last
     return ordered
+
+
+def without_line_numbers(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines of a page without the numbers in its margin that count them, as deeds and transcripts have them.
+
+    The numbers rise by one, five or ten from line to line, beside words that run on in the next line.
+    """
+    found = [(at, *parted) for at, line in enumerate(lines) if (parted := _parted(line))]
+    steps = {after[1] - before[1] for before, after in pairwise(found)}
+    if len(found) < _FEWEST_NUMBERED or len(steps) != 1 or not steps <= _STEPS:
+        return list(lines)
+    texts = [cell.text for _, _, cell in found]
+    runs_on = sum(text[:1].islower() for text in texts[1:])
+    least = (
+        _RUNS_ON if len(texts) < _MANY_NUMBERED else _RUNS_ON / 2
+    )  # of a transcript, many lines begin with a capital
+    if runs_on < least * (len(texts) - 1) or median(len(text.split()) for text in texts) < _FEWEST_WORDS:
+        return list(lines)
+    rest = {at: cell for at, _, cell in found}
+    return [replace(line, cells=(rest[at],)) if at in rest else line for at, line in enumerate(lines)]
+
+
+def _parted(line: Line) -> tuple[int, Cell] | None:
+    """Return the number before a line and its words; None for a line without number, and for a row of cells."""
+    number, *words = line.cells
+    if words:
+        return (int(number.text), words[0]) if len(words) == 1 and _COUNT.fullmatch(number.text) else None
+    found = _COUNTED.fullmatch(number.text)
+    return (int(found[1]), replace(number, text=found[2])) if found else None
 
 
 def _prose_columns(block: Sequence[Line]) -> list[tuple[float, float]] | None:
@@ -144,7 +175,8 @@ def page_table(first: int, rows: Sequence[Row], spanned: Collection[int], lefts:
     header = find_header(rows, spanned)
     names = header.names if not any(name.endswith(":") for name in header.names) else ()
     body = rows[header.captions + (header.rows if names else 0) :]
-    return PageTable(first + header.captions, first + len(rows), names, tuple(map(tuple, body)), lefts)
+    filled = [tuple(row) for _, row in fill_labels(list(enumerate(body)))[0]] if names else map(tuple, body)
+    return PageTable(first + header.captions, first + len(rows), names, tuple(filled), lefts)
 
 
 def _columns(lines: Sequence[Line]) -> list[tuple[float, float]] | None:

@@ -1,14 +1,15 @@
 """Convert Rich Text Format: striprtf reads the text, marks in it tell where headings and the cells of tables are."""
 
 import re
+import struct
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, Sections, notes_of
-from local_rag.reading.converters.notation import subscript, superscript
-from local_rag.reading.converters.tables import find_header, pipe_row, pipe_table
+from local_rag.reading.converters.runs import Run, write_runs
+from local_rag.reading.converters.tables import fill_labels, find_header, pipe_row, pipe_table
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import make_provenance
 from local_rag.records import Table
@@ -37,7 +38,7 @@ _MOST_COLUMNS = 63  # of a table in Word
 _SAME_EDGE = 60  # twips (1/20 point); rows of one table differ by the width of their borders
 _MARKED = re.compile(r"\\\\|\\(trowd|cell|row|clvmrg|clmrg|cellx|outlinelevel|s)(-?\d{1,10})?(?![a-zA-Z\d]) ?")
 _HEADING = re.compile("[\ue010-\ue01f]")
-_ANY_MARK = re.compile("[\ue000-\ue02f]")
+_ANY_MARK = re.compile("[\ue000-\ue032]")
 _PROPERTIES = re.compile("[\ue003-\ue005\ue020-\ue02a\\s]*")
 _DEEPEST = 9
 _TOKEN = re.compile(
@@ -51,10 +52,25 @@ _NOTES, _NOTE = {"footnote": "Note", "annotation": "Comment"}, re.compile(r"\((N
 _FRAMES, _LABELS = re.compile(r"header[lrf]?|footer[lrf]?"), {"listtext", "pntext"}
 _BOXES = {"shp", "shpinst", "shptxt", "do", "dptxbxtext", "object", "result"}
 _HIDING, _DELETING = {"v"}, {"deleted", "mvf"}
-_UP, _DOWN, _END = "\ue02b", "\ue02c", "\ue02d"  # characters for private use, around what is raised or lowered
-_RAISING = {"super": _UP, "up": _UP, "sub": _DOWN, "dn": _DOWN, "nosupersub": ""}
-_RAISED = re.compile(f"([{_UP}{_DOWN}])([^{_UP}-{_END}\n]*)(?:{_END}|$)", re.MULTILINE)
+# Characters for private use that stand before a run, by what marks it: whether it is raised, and whether struck out.
+_RUN_MARKS = {
+    (0, False): "\ue02b",
+    (1, False): "\ue02c",
+    (-1, False): "\ue02d",
+    (0, True): "\ue030",
+    (1, True): "\ue031",
+}
+_RUN_MARKS |= {(-1, True): "\ue032"}
+_ALL_RUN_MARKS = "".join(_RUN_MARKS.values())
+_MARKED_RUN = re.compile(f"([{_ALL_RUN_MARKS}]|^)([^{_ALL_RUN_MARKS}]*)")
+_RAISING = {"super": 1, "up": 1, "sub": -1, "dn": -1, "nosupersub": 0}
+_STRIKING = {"strike", "striked"}  # with one line, and with two
 _OFF = "0"
+_RTF_DICTIONARY = (
+    rb"{\rtf1\ansi\mac\deff0\deftab720{\fonttbl;}{\f0\fnil \froman \fswiss \fmodern \fscript \fdecor MS Sans Serif"
+    rb"SymbolArialTimes New RomanCourier{\colortbl\red0\green0\blue0" + b"\r\n" + rb"\par "
+    rb"\pard\plain\f0\fs20\b\i\u\tab\tx"
+)
 
 
 def convert_rtf(data: bytes) -> Converted:
@@ -70,7 +86,7 @@ def convert_rtf(data: bytes) -> Converted:
     text = rtf_to_text(marked, encoding=f"cp{page[1]}" if page else "cp1252", errors="replace")
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")  # emoji are escaped as two halves
     sections = Sections()
-    for part in _parts(_NOTE.sub(r"(\1: ", write_raised(clean(text)))):
+    for part in _parts(_NOTE.sub(r"(\1: ", write_marked(clean(text)))):
         if isinstance(part, str):
             _add_paragraphs(sections, part)
         else:
@@ -169,6 +185,7 @@ def _add_table(sections: Sections, written: Sequence[str]) -> None:
     for row in rows[: header.captions]:
         sections.add("; ".join(dict.fromkeys(filter(None, row))))
     body = rows[header.captions + header.rows :]
+    body = [list(row) for _, row in fill_labels(list(enumerate(body)))[0]] if header.names else body
     text = pipe_table(header.names, body) if header.names else "\n".join(map(pipe_row, body))
     first = text.find("\n", text.find("\n") + 1) + 1 if header.names else 0
     sections.add(text, tables=[Table(0, first or len(text), len(text), header.names)] if header.names else [])
@@ -227,7 +244,8 @@ class _State:
 
     hidden: bool = False
     deleted: bool = False
-    raised: str = ""
+    raised: int = 0
+    struck: bool = False
     closing: str = ""  # what is written at the end of the group
     is_label: bool = False
     is_left_out: bool = False
@@ -235,7 +253,7 @@ class _State:
 
 
 def rewrite(source: str, left_out: Counter[str]) -> str:
-    """Return the source without what is deleted or hidden, and with marks around what is raised; see `write_raised`."""
+    """Return the source without what is deleted or hidden, and with a mark before each run; see `write_marked`."""
     rewriter = _Rewriter()
     for token in _TOKEN.finditer(source):
         rewriter.take(token[0], token["word"], token["number"], token["brace"])
@@ -250,7 +268,7 @@ class _Rewriter:
         self.written: list[str] = []
         self.hidden: list[str] = []
         self._stack: list[_State] = []
-        self._state, self._raised = _State(), ""
+        self._state, self._marks = _State(), (0, False)
         self._label: list[str] = []
         self._begins = False  # a group has begun
         self._is_starred = False  # with a mark that its destination may be skipped
@@ -304,22 +322,23 @@ class _Rewriter:
             return
         if state.is_note and word in _ENDS:
             text = " "
-        wanted = "" if word in _ENDS else state.raised
-        if is_text and wanted != self._raised and text.strip("\r\n"):
-            self.written += [_mark(one) for one in (_END if self._raised else "", wanted) if one]
-            self._raised = wanted
+        wanted = (0, False) if word in _ENDS else (state.raised, state.struck)
+        if is_text and wanted != self._marks and text.strip("\r\n"):
+            self.written.append(_mark(_RUN_MARKS[wanted]))
+            self._marks = wanted
         self.written.append(text)
 
 
-def write_raised(text: str) -> str:
-    """Write what stands between the marks of `rewrite` as superscripts and subscripts."""
-    return _RAISED.sub(lambda found: (superscript if found[1] == _UP else subscript)(found[2]), text).replace(_END, "")
+def write_marked(text: str) -> str:
+    """Write the runs behind the marks of `rewrite` as they are marked."""
+    marks = {mark: marked for marked, mark in _RUN_MARKS.items()} | {"": (0, False)}
+    return write_runs(Run(found[2], *marks[found[1]]) for found in _MARKED_RUN.finditer(text))
 
 
 def _opened(word: str, state: _State) -> tuple[_State, str] | None:
     """Return what holds in a group that begins with a word, and what is written in the word's place."""
     if word in _NOTES:
-        return replace(state, closing=")", raised="", is_note=True), f" ({_NOTES[word]}: "
+        return replace(state, closing=")", raised=0, struck=False, is_note=True), f" ({_NOTES[word]}: "
     if _FRAMES.fullmatch(word) or word in _BOXES:
         return state, ""
     if word in _LABELS:
@@ -330,16 +349,18 @@ def _opened(word: str, state: _State) -> tuple[_State, str] | None:
 
 
 def _changed(word: str, number: str | None, state: _State) -> _State | None:
-    """Return what holds after a word that hides, deletes or raises text; None for any other."""
+    """Return what holds after a word that hides, deletes, raises or strikes out text; None for any other."""
     is_on = number != _OFF
     if word in _RAISING:
-        return replace(state, raised=_RAISING[word] if is_on else "")
+        return replace(state, raised=_RAISING[word] if is_on else 0)
+    if word in _STRIKING:
+        return replace(state, struck=is_on)
     if word in _HIDING:
         return replace(state, hidden=is_on)
     if word in _DELETING:
         return replace(state, deleted=is_on)
-    if word == "plain" and (state.hidden or state.deleted or state.raised):
-        return replace(state, hidden=False, deleted=False, raised="")
+    if word == "plain" and (state.hidden or state.deleted or state.raised or state.struck):
+        return replace(state, hidden=False, deleted=False, raised=0, struck=False)
     return None
 
 
@@ -351,3 +372,34 @@ def _label(written: list[str]) -> str:
 
 def _mark(character: str) -> str:
     return f"{{\\uc1\\u{ord(character)}?}}"
+
+
+def expand_rtf(data: bytes) -> bytes:
+    """Expand rich text that is compressed as [MS-OXRTFCP] describes."""
+    if len(data) < 16:  # noqa: PLR2004  the header
+        raise ReadError("damaged rich text in a message")
+    size, kind = struct.unpack_from("<4xI4s", data)
+    if kind == b"MELA":
+        return data[16 : 16 + size]
+    window = bytearray(_RTF_DICTIONARY) + bytearray(4096 - len(_RTF_DICTIONARY))
+    place, position, expanded = len(_RTF_DICTIONARY), 16, bytearray()
+    while position < len(data) and len(expanded) < size:
+        control, position = data[position], position + 1
+        for bit in range(8):
+            if control >> bit & 1:
+                if position + 2 > len(data):
+                    return bytes(expanded)
+                reference = int.from_bytes(data[position : position + 2], "big")
+                offset, length, position = reference >> 4, (reference & 15) + 2, position + 2
+                if offset == place:
+                    return bytes(expanded)
+            else:
+                if position >= len(data):
+                    return bytes(expanded)
+                window[place], offset, length, position = data[position], place, 1, position + 1
+            for step in range(length):
+                byte = window[(offset + step) % 4096]
+                expanded.append(byte)
+                window[place] = byte
+                place = (place + 1) % 4096
+    return bytes(expanded)

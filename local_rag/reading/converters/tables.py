@@ -4,16 +4,32 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+
+from local_rag.text.cell_values import unit_of_name
 
 Row = Sequence[str]  # cells without line breaks, empty ones as ""
+Numbered = tuple[int, Row]  # with its number in the file
 
 _LOOK_AT = 50  # rows of a table that decide where its header is
+_LEADING = 5  # columns among which the labels of groups begin
+_FEWEST_GROUPS = 2  # above columns of the same names
 _LONGEST_NAME = 200  # characters of a name that each row repeats
 _NUMBER = re.compile(
     r"[-+(]{0,2}\s?(?:[€$£¥]|[A-Z]{2,3}\s)?\s?[-+]?(?:\d[\d.,'\u2019\u00a0\u202f ]*|[.,]\d+)(?:[eE][-+]?\d+)?\s?"
     r"(?:%|‰|[€$£¥]|[A-Z]{3})?\)?"
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{1,2}:\d\d(?::\d\d)?")
+TOTAL = re.compile(
+    r"(?:(?:grand|sub|overall|net|gross)?[- ]?totals?|sums?"
+    r"|(?:grand )?total (?:amount|sum|hours|budget|for|of|in|\d).{0,40}"
+    r"|.{1,40}[ -]totals?|(?:zwischen|gesamt)?summe|gesamt(?:betrag)?|insgesamt|averages?|mean|total general|totaux?"
+    r"|somme|sous[- ]total|durchschnitt|mittelwert|moyenne)\s?:?",
+    re.IGNORECASE,
+)
+MAY_TOTAL = re.compile(  # quick, for most rows
+    r"total|sum|gesamt|average|mean|totaux|somme|durchschnitt|mittelwert|moyenne", re.IGNORECASE
+)
 _YEAR = re.compile(r"(?:19|20)\d\d(?:[-/](?:\d\d|(?:19|20)\d\d))?|(?:19|20)\d\d-\d\d-\d\d")
 
 
@@ -34,11 +50,14 @@ def find_header(rows: Sequence[Row], spanned: Collection[int] = (), marked: int 
     the document itself marks as its header.
     """
     if marked:
-        return Header(0, marked, _joined(rows[:marked]))
+        parts = list(rows[:marked])
+        for at in range(marked - 2, -1, -1):
+            parts[at] = _groups_above(parts[at], parts[at + 1]) or parts[at]
+        return Header(0, marked, _joined(parts))
     counts = [sum(map(bool, row)) for row in rows[:_LOOK_AT]]
     if max(counts, default=0) <= 1:
         return Header(0, 0, ())
-    first_data = next((number for number, row in enumerate(rows[:_LOOK_AT]) if not _may_be_header(row)), None)
+    first_data = next((number for number, row in enumerate(rows[:_LOOK_AT]) if not may_be_header(row)), None)
     if first_data is None:
         usual = Counter(count for count in counts if count > 1).most_common(1)[0][0]
         found = next(number for number, count in enumerate(counts) if count >= usual)
@@ -50,7 +69,82 @@ def find_header(rows: Sequence[Row], spanned: Collection[int] = (), marked: int 
     last = found
     while last in spanned and last + 1 < len(rows) and _is_header(rows[last + 1], rows[last + 2 : _LOOK_AT]):
         last += 1
-    return Header(found, last - found + 1, _joined(rows[found : last + 1]))
+    parts = list(rows[found : last + 1])
+    while found and (groups := _groups_above(rows[found - 1], rows[found])):
+        parts, found = [groups, *parts], found - 1
+    names = _joined(parts)
+    if last + 1 < len(rows) and _are_units(rows[last + 1], names, rows[last + 2 : _LOOK_AT]):
+        units, last = rows[last + 1], last + 1
+        names = tuple(
+            f"{name} ({units[at].strip('()[]')})" if at < len(units) and units[at] else name
+            for at, name in enumerate(names)
+        )
+    return Header(found, last - found + 1, names)
+
+
+def fill_labels(rows: Sequence[Numbered], whole: Collection[int] = ()) -> tuple[list[Numbered], tuple[int, ...]]:
+    """Give the rows below a header the labels that stand only in the first row of each group; return their columns.
+
+    Labels stand left, each once; most rows have none, or what follows them is the same in several groups. Rows in
+    `whole`, of one cell or of a total have none.
+    """
+    first = min((at for _, row in rows for at, cell in enumerate(row[:_LEADING]) if cell), default=_LEADING)
+    if first == _LEADING or all(first < len(row) and row[first] for number, row in rows if number not in whole):
+        return list(rows), ()
+    width = max(len(row) for _, row in rows)
+    wide = [[*row, *[""] * (width - len(row))] for _, row in rows]
+    numbers = [number for number, _ in rows]
+    body = [
+        row
+        for number, row in zip(numbers, wide, strict=True)
+        if number not in whole and sum(map(bool, row)) > 1 and not is_total(_first(row))
+    ]
+    begins, columns = {0}, list[int]()
+    for column in range(width - 1):
+        if not any(row[column] for row in body):
+            continue
+        starts = _starts_of_groups(body, column, begins)
+        if not starts:
+            break
+        label = ""
+        for at, row in enumerate(body):
+            label = row[column] if at in starts else label
+            row[column] = label
+        begins, columns = starts, [*columns, column]
+    return list(zip(numbers, wide, strict=True)) if columns else list(rows), tuple(columns)
+
+
+def _starts_of_groups(body: Sequence[Sequence[str]], column: int, begins: Collection[int]) -> set[int]:
+    """Return the rows in which the groups of a column begin; none if its blank cells are simply blank."""
+    starts = {at for at, row in enumerate(body) if row[column]}
+    right = [at for at in range(column + 1, len(body[0])) if all(row[at] for row in body)]
+    labels = [body[at][column] for at in sorted(starts)]
+    if not right or len(starts) in {1, len(body)} or not starts.issuperset(begins):
+        return set()
+    if any((is_number(label) and not _YEAR.fullmatch(label)) or _DATE.fullmatch(label) for label in labels):
+        return set()
+    outer, groups = 0, list[list[str]]()  # the values of the next column, by group
+    seen: set[tuple[int, str]] = set()
+    for at, row in enumerate(body):
+        outer += at in begins
+        if at in starts:
+            if (outer, row[column]) in seen:
+                return set()
+            seen.add((outer, row[column]))
+            groups.append([])
+        groups[-1].append(row[right[0]])
+    apart = all(len(set(group)) == len(group) for group in groups)
+    again = len({value for group in groups for value in group}) < len(body)
+    return starts if 2 * len(starts) <= len(body) or (apart and again) else set()
+
+
+def is_total(text: str) -> bool:
+    """Return whether a text is what a row that sums others calls itself."""
+    return bool(MAY_TOTAL.search(text) and TOTAL.fullmatch(text.strip()))
+
+
+def _first(row: Row) -> str:
+    return next(filter(None, row), "")
 
 
 def lines_of_table(rows: Sequence[tuple[int, Row]], spanned: Collection[int], whole: Collection[int]) -> Iterator[str]:
@@ -67,7 +161,7 @@ def lines_of_table(rows: Sequence[tuple[int, Row]], spanned: Collection[int], wh
         yield f"Columns: {'; '.join(filter(None, header.names))}"
     repeated = [name[:_LONGEST_NAME] for name in header.names]
     single = not header.rows and all(sum(map(bool, row)) <= 1 for _, row in rows)
-    for number, row in rows[header.captions + header.rows :]:
+    for number, row in fill_labels(rows[header.captions + header.rows :], whole)[0]:
         names = [*([] if number in whole else repeated), *[""] * len(row)]
         cells = [f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=False) if cell]
         yield cells[0] if single else f"Row {number}: {'; '.join(cells)}"
@@ -91,13 +185,14 @@ def pipe_table(names: Row, rows: Sequence[Row]) -> str:
     return "\n".join([pipe_row(head), f"|{' --- |' * width}", *body])
 
 
-def _may_be_header(row: Row) -> bool:
+def may_be_header(row: Row) -> bool:
+    """Return whether a row has no cell with a number or a date, but for years."""
     return all(_YEAR.fullmatch(cell) or not (is_number(cell) or _DATE.fullmatch(cell)) for cell in row if cell)
 
 
 def _is_header(row: Row, below: Sequence[Row]) -> bool:
     """Return whether a row consists of names, and of years only above numbers that are not all years."""
-    if not _may_be_header(row):
+    if not may_be_header(row):
         return False
     years = [column for column, cell in enumerate(row) if _YEAR.fullmatch(cell)]
     if not years:
@@ -107,6 +202,43 @@ def _is_header(row: Row, below: Sequence[Row]) -> bool:
     values = [line[column] for column in years for line in below if column < len(line) and line[column]]
     numbers = [cell for cell in values if is_number(cell)]
     return len(numbers) > len(values) / 2 and (steps or not all(_YEAR.fullmatch(cell) for cell in values))
+
+
+def _groups_above(groups: Row, names: Row) -> list[str]:
+    """Return the names of groups above columns that are named alike in each, for all columns of a group; none if not.
+
+    Each stands above the first column of its group, as "2023" and "2024" do above two columns each.
+    """
+    starts = [at for at, group in enumerate(groups) if group]
+    if len(starts) < _FEWEST_GROUPS or not may_be_header(groups) or starts[-1] >= len(names):
+        return []
+    edges = [*starts, len(names)]
+    parts = [names[start:end] for start, end in pairwise(edges)]
+    often = Counter(name for part in parts for name in set(part) if name)
+    grouped = [part for part in parts if part[0]]  # above a blank name stands that of a single column
+    if len(grouped) < _FEWEST_GROUPS or any(
+        often[part[0]] < _FEWEST_GROUPS or len(set(filter(None, part))) < sum(map(bool, part)) for part in grouped
+    ):
+        return []
+    above = [""] * len(names)
+    for start, end in pairwise(edges):
+        above[start] = groups[start]
+        for at in range(start + 1, end):
+            above[at] = groups[start] if often[names[at]] >= _FEWEST_GROUPS else ""
+    return above
+
+
+def _are_units(row: Row, names: Row, below: Sequence[Row]) -> bool:
+    """Return whether the cells of a row below the header are the units of the numbers below them."""
+    filled = [at for at, cell in enumerate(row) if cell]
+    for at in filled:
+        values = [line[at] for line in below if at < len(line) and line[at]]
+        is_named = at < len(names) and names[at] and "(" not in names[at]
+        if not is_named or not unit_of_name(f"({row[at].strip('()[]')})"):
+            return False
+        if not values or sum(map(is_number, values)) < len(values) / 2:
+            return False
+    return bool(filled)
 
 
 def _joined(rows: Sequence[Row]) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ _LEVELS = 9  # of a list
 _PLACE = re.compile(r"%([1-9])")
 _LONGEST = 60  # characters of a label
 _MOST_DIGITS = 9
+STRIKES = ("strike", "dstrike")  # one line through the text, and two
 _OFF, _ON = {"0", "false", "off"}, {"1", "true", "on"}
 
 
@@ -46,7 +47,8 @@ class Styles:
     def __init__(self, root: Any | None) -> None:
         elements = () if root is None else root.iterfind(f"{WORD}style")
         self.by_id: dict[str | None, Any] = {one.get(f"{WORD}styleId", ""): one for one in elements}
-        self.hiding = {style for style in self.by_id if self._hides(style)}
+        self.hiding = {style for style in self.by_id if self._has(style, "vanish")}
+        self.striking = {style for style in self.by_id if any(self._has(style, name) for name in STRIKES)}
         self._levels: dict[str | None, int] = {}
         paragraphs = (style for style, one in self.by_id.items() if one.get(f"{WORD}type") == "paragraph")
         self._default = next((one for one in paragraphs if self.by_id[one].get(f"{WORD}default") in _ON), None)
@@ -85,8 +87,8 @@ class Styles:
             yield self.by_id[style]
             style = value_of(self.by_id[style], "basedOn")
 
-    def _hides(self, style: str | None) -> bool:
-        marks = (element.find(f"{WORD}rPr/{WORD}vanish") for element in self.chain(style))
+    def _has(self, style: str | None, name: str) -> bool:
+        marks = (element.find(f"{WORD}rPr/{WORD}{name}") for element in self.chain(style))
         return next((is_on(mark) for mark in marks if mark is not None), False)
 
     def _level(self, style: str | None) -> int:

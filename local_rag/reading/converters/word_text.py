@@ -7,12 +7,12 @@ text; and each heading has a style that Mammoth knows.
 
 import re
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from local_rag.reading.converters.converted import between
 from local_rag.reading.converters.notation import subscript, superscript
-from local_rag.reading.converters.word_styles import WORD, Numbering, Styles, is_on, value_of
+from local_rag.reading.converters.word_styles import STRIKES, WORD, Numbering, Styles, is_on, value_of
 
 MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
 _CHOICES = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
@@ -110,7 +110,7 @@ class WordText:
         chunk.getparent().replace(chunk, paragraph)
 
     def _prepare_run(self, run: Any) -> None:
-        """Write line ends and symbols as text, remove hidden text, and raise what a style or its place raises."""
+        """Write line ends and symbols as text, remove hidden text, and mark what a style or its place marks."""
         properties = run.find(f"{WORD}rPr")
         if self._is_hidden(run, properties):
             self._left_out["hidden word*"] += sum(len((text.text or "").split()) for text in run.iter(_TEXT))
@@ -127,6 +127,7 @@ class WordText:
                 self._write_symbol(child)
             elif child.tag == _TEXT and child.text and _SIGN.search(child.text):
                 child.text = _SIGN.sub(" ", child.text)
+        self._strike(run, properties)
         if properties is None:
             return
         if properties.find(f"{WORD}vertAlign") is not None:
@@ -137,10 +138,26 @@ class WordText:
 
     def _is_hidden(self, run: Any, properties: Any | None) -> bool:
         direct = None if properties is None else properties.find(f"{WORD}vanish")
-        if direct is not None or not self._styles.hiding:
-            return direct is not None and is_on(direct)
+        return is_on(direct) if direct is not None else self._is_of(self._styles.hiding, run, properties)
+
+    def _strike(self, run: Any, properties: Any | None) -> None:
+        """Mark a run as struck out in the one way that Mammoth knows, if it or its style says so in any."""
+        own = [one for name in STRIKES for one in run.iterfind(f"{WORD}rPr/{WORD}{name}")]
+        struck = any(map(is_on, own)) if own else self._is_of(self._styles.striking, run, properties)
+        for one in own:
+            _remove(one)
+        if struck:
+            if properties is None:
+                properties = _made(run, "rPr", None)
+                run.insert(0, properties)
+            properties.append(_made(properties, "strike", None))
+
+    def _is_of(self, styles: Collection[str | None], run: Any, properties: Any | None) -> bool:
+        """Return whether the style of a run, or that of its paragraph, is one of these."""
+        if not styles:
+            return False
         of_paragraph = value_of(next(run.iterancestors(_PARAGRAPH), None), f"pPr/{WORD}pStyle")
-        return not self._styles.hiding.isdisjoint({value_of(properties, "rStyle"), of_paragraph})
+        return value_of(properties, "rStyle") in styles or of_paragraph in styles
 
     def _write_symbol(self, symbol: Any) -> None:
         from mammoth.docx.dingbats import dingbats

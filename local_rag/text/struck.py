@@ -1,0 +1,30 @@
+"""Write text that is struck out as `~~4,000~~`, and find it again: a document shows it and does not say it any more."""
+
+import re
+
+SIGN = "~~"
+_STRUCK = re.compile(r"~~(?=[^\s~])([^\n]{1,20000}?)(?<=[^\s~])~~")
+_LINE = re.compile(r"[^\n]+")
+
+
+def strike(text: str) -> str:
+    """Write a text as struck out, line by line; what is blank stays as it is."""
+    return _LINE.sub(lambda line: _struck(line[0]), text)
+
+
+def without_struck(text: str) -> str:
+    """Return a text without what is struck out in it."""
+    return " ".join(_STRUCK.sub(" ", text).split()) if SIGN in text else text
+
+
+def is_struck(text: str) -> bool:
+    """Return whether all of a text is struck out."""
+    return SIGN in text and not without_struck(text)
+
+
+def _struck(line: str) -> str:
+    said = line.replace(SIGN, "").strip()
+    if not said:
+        return line
+    before, after = line[: len(line) - len(line.lstrip())], line[len(line.rstrip()) :]
+    return f"{before}{SIGN}{said}{SIGN}{after}"

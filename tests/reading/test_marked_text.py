@@ -1,0 +1,182 @@
+"""What changes the meaning of a text is kept in every format: struck out, hidden, a comment, or not shown."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from local_rag.reading.converters.html_styles import apply_styles
+from local_rag.reading.converters.runs import Run, write_runs
+from local_rag.reading.read import parse, read
+from local_rag.reading.relations import relations_of
+from local_rag.text.struck import is_struck, strike, without_struck
+from tests.support.office_files import open_document
+
+
+def saved(book: Any) -> bytes:
+    out = io.BytesIO()
+    book.save(out)
+    return out.getvalue()
+
+
+def test_runs_that_are_marked_alike_are_written_together() -> None:
+    runs = [Run("Rent "), Run("4,0", struck=True), Run("00", struck=True), Run("10", 1, struck=True), Run(" 4,600")]
+    assert write_runs(runs) == "Rent ~~4,000¹⁰~~ 4,600"
+    assert strike(" one\n\ntwo ") == " ~~one~~\n\n~~two~~ "
+    assert without_struck("~~100~~ 120 ~~old~~") == "120"
+    assert is_struck("~~a~~ ~~b~~")
+    assert not is_struck("~~a~~ b")
+
+
+def test_struck_text_of_slides_and_rich_text_and_word_is_marked() -> None:
+    import docx
+    import pptx
+
+    deck = pptx.Presentation()
+    frame = deck.slides.add_slide(deck.slide_layouts[1]).placeholders[1].text_frame
+    old, new = frame.paragraphs[0].add_run(), frame.paragraphs[0].add_run()
+    old.text, new.text = "300", " 410 crowns"
+    old._r.get_or_add_rPr().set("strike", "dblStrike")
+    assert "~~300~~ 410 crowns" in parse(Path("a.pptx"), saved(deck)).text
+    rich = rb"{\rtf1\ansi Rent {\striked1 4,\b 000}\strike0  4,600\par \strike Old\plain  new\par}"
+    assert parse(Path("a.rtf"), rich).text == "Rent ~~4,000~~ 4,600\n~~Old~~ new"
+    document = docx.Document()
+    style = document.styles.add_style("Gone", 2)
+    style.font.strike = True
+    paragraph = document.add_paragraph("Pets ")
+    paragraph.add_run("allowed", style="Gone")
+    paragraph.add_run(" banned").font.double_strike = True
+    again = paragraph.add_run(" bikes", style="Gone")
+    again.font.strike = False
+    table = document.add_table(2, 2)
+    table.cell(0, 0).text, table.cell(0, 1).text, table.cell(1, 0).text = "Boat", "Fee", "Skua"
+    table.cell(1, 1).paragraphs[0].add_run("85").font.double_strike = True
+    text = parse(Path("a.docx"), saved(document)).text
+    assert "Pets ~~allowed banned~~ bikes" in text
+    assert "| Skua | ~~85~~ |" in text
+
+
+def test_struck_text_and_comments_of_open_document() -> None:
+    line = "<style:text-properties style:text-line-through-style='solid'/>"
+    style = f"<style:style style:name='S' style:family='{{}}'>{line}</style:style>"
+    body = "<text:p>The rent is <text:span text:style-name='S'>4,000</text:span> 4,600.</text:p>"
+    read_text = parse(Path("a.odt"), open_document("text", body, masters=style.format("text")))
+    assert read_text.text == "The rent is ~~4,000~~ 4,600."
+    cell = "<table:table-cell{}>{}<text:p>{}</text:p></table:table-cell>"
+    remark = "<office:annotation><text:p>called twice</text:p></office:annotation>"
+    rows = "".join(
+        f"<table:table-row{more}>{cell.format('', '', boat)}{cell.format(*paid)}</table:table-row>"
+        for more, boat, paid in (
+            ("", "Boat", ("", "", "Paid")),
+            ("", "Skua", ("", remark, "no")),
+            (" table:visibility='filter'", "Tern", (" table:style-name='S'", "", "yes")),
+        )
+    )
+    sheet = parse(
+        Path("a.ods"),
+        open_document(
+            "spreadsheet", f"<table:table table:name='Fees'>{rows}</table:table>", masters=style.format("table-cell")
+        ),
+    )
+    assert "Boat: Skua; Paid: no\n" in sheet.text
+    assert "Boat: Tern; Paid: ~~yes~~" in sheet.text
+    assert sheet.notes == ("the hidden row 3 is read too", "comment on B2: called twice")
+
+
+def test_struck_rows_of_a_sheet_are_no_data_and_what_it_hides_is_named(tmp_path: Path) -> None:
+    import openpyxl  # type: ignore[import-untyped]
+    from openpyxl.cell.rich_text import CellRichText, TextBlock  # type: ignore[import-untyped]
+    from openpyxl.cell.text import InlineFont  # type: ignore[import-untyped]
+    from openpyxl.styles import Font  # type: ignore[import-untyped]
+
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (["Order", "Amount", "Limit"], ["A1", 100, 5], ["A2", 200, 5], ["A4", 300, 5], ["A5", 50, 5]):
+        sheet.append(row)
+    for one in sheet[3]:
+        one.font = Font(strike=True)
+    sheet["A5"] = CellRichText(TextBlock(InlineFont(strike=True), "A5"), " A6")
+    sheet.row_dimensions[4].hidden = sheet.column_dimensions["C"].hidden = True
+    book.save(tmp_path / "orders.xlsx")
+    document = read(tmp_path / "orders.xlsx")
+    assert "Order: ~~A2~~; Amount: ~~200~~" in document.text
+    assert "Order: ~~A5~~ A6" in document.text
+    assert document.notes == ("the hidden row 4 is read too", "the hidden column C is read too")
+    [relation] = relations_of(document)
+    assert relation.rows == 3
+    assert relation.remarks == (
+        "1 row is struck out in the file and left out.",
+        "1 row is hidden in the file and used too.",
+    )
+    assert [one.remarks for one in relation.columns] == [(), (), ("The column *Limit* is hidden in the file.",)]
+
+
+@pytest.mark.parametrize(
+    ("sheet", "shown"),
+    [
+        (".gone {display:none}", "kept"),
+        ("@media screen { .gone {display:none} }", "kept"),
+        ("#part > .gone {visibility:hidden !important}", "kept"),
+        ("@media print {.gone {display:none}}", "kept old"),
+        ("@media (max-width: 9em) {.gone {display:none}}", "kept old"),
+        (".gone {display:none} p.gone {display:block}", "kept old"),
+        (".gone:hover {display:none} ::before {display:none}", "kept old"),
+        ("/* .gone {display:none} */", "kept old"),
+        (".gone {text-decoration: red line-through}", "kept ~~old~~"),
+        (".gone {display:none", "kept old"),
+    ],
+)
+def test_a_style_sheet_hides_and_strikes_out(sheet: str, shown: str) -> None:
+    body = "<div id=part><p>kept</p><p class=gone>old</p></div>"
+    page = f"<html><head><style>{sheet}</style></head><body>{body}</body></html>"
+    assert " ".join(parse(Path("a.html"), page.encode()).text.split()) == shown
+
+
+def test_an_own_style_comes_before_that_of_a_sheet() -> None:
+    from bs4 import BeautifulSoup
+
+    page = BeautifulSoup("<p class=a style='display:block'>x</p>", "lxml")
+    apply_styles(page, ".a {display: none}")
+    assert page.p is not None
+    assert page.p["style"] == "display:block"
+
+
+def test_struck_cells_and_lists_of_pages_are_marked() -> None:
+    page = b"<table><tr><th>To</th><th>Fare</th></tr><tr><td>Brekk</td><td><s>30</s> 44</td></tr></table>"
+    page += b"<del><p>Old</p></del>"
+    text = parse(Path("a.html"), page).text
+    assert "| Brekk | ~~30~~ 44 |" in text
+    assert "~~Old~~" in text
+
+
+def test_code_that_a_table_lays_out_keeps_its_lines() -> None:
+    code = b"<tr><td class=gutter><pre>1<br>2</pre></td><td><pre>pump --start<br>pump --stop</pre></td></tr>"
+    page = b"<h1>Setup</h1><p>Run this:</p><table>" + code + b"</table>"
+    text = parse(Path("a.html"), page).text
+    assert "pump --start\npump --stop\n" in text
+    assert "1" not in text
+
+
+def test_remarks_of_obsidian_are_comments_and_tags_stand_in_the_text() -> None:
+    note = "# Log\n\nIt lifts 12 t. %%or 9 t%% Paid 5%% or 6.\n\n%%\n14 t\n%%\n\n```\n%%code%% #no\n```\n\n"
+    note += "Due. #harbour/crane (#late) #12 a#b\n"
+    document = parse(Path("a.md"), note.encode())
+    assert "9 t" not in document.text
+    assert "14 t" not in document.text
+    assert "Paid 5%% or 6." in document.text
+    assert "%%code%%" in document.text
+    assert document.text.count("\n") == note.count("\n")
+    assert document.provenance.tags == ("harbour/crane", "late")
+
+
+def test_a_note_that_pops_up_is_read() -> None:
+    page = b"<p>Built in 1871<a epub:type='noteref' href='#n'>1</a>.</p>"
+    page += b"<aside epub:type='footnote' id='n' hidden><p>1. Or 1873.</p></aside>"
+    assert "(Note: Or 1873.)" in parse(Path("a.xhtml"), page).text
+
+
+def test_a_canvas_is_the_texts_of_its_cards() -> None:
+    nodes = b'[{"y": 9, "text": "second"}, {"y": 1, "text": "**first**"}, {"file": "a.md"}]'
+    canvas = b'{"nodes": ' + nodes + b', "edges": [{"label": "then"}]}'
+    assert parse(Path("a.canvas"), canvas).text == "a.md\n\n**first**\n\nsecond\n\nthen"

@@ -1,0 +1,152 @@
+"""Tables as people lay them out: labels once a group, blank rows, tables beside each other, headers of two rows."""
+
+import json
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import openpyxl  # type: ignore[import-untyped]
+import pytest
+
+from local_rag.reading.converters.tables import fill_labels, find_header
+from local_rag.reading.read import parse, read
+from local_rag.reading.relations import MOST_COLUMNS, relations_of
+from local_rag.records import Relation
+
+Cells = Sequence[Sequence[object]]
+
+
+def relations(tmp_path: Path, rows: Cells) -> tuple[Relation, ...]:
+    book = openpyxl.Workbook()
+    for row in rows:
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    return relations_of(read(tmp_path / "a.xlsx"))
+
+
+def values(relation: Relation) -> list[list[Any]]:
+    return [row[2:] for block in relation.blocks for row in json.loads(zlib.decompress(block))]
+
+
+def names(relation: Relation) -> list[str]:
+    return [one.name for one in relation.columns]
+
+
+def test_labels_that_stand_once_a_group_belong_to_its_rows(tmp_path: Path) -> None:
+    rows: Cells = [
+        ["Region", "City", "Month", "Amount"],
+        ["North", "Aldra", "Jan", 10],
+        [None, None, "Feb", 20],
+        [None, "Brekk", "Jan", 30],
+        ["South", "Corvik", "Jan", 5],
+        [None, None, "Feb", 6],
+        [None, None, "Total", 71],
+    ]
+    [relation] = relations(tmp_path, rows)
+    assert [row[:2] for row in values(relation)][:5] == [
+        ["North", "Aldra"],
+        ["North", "Aldra"],
+        ["North", "Brekk"],
+        ["South", "Corvik"],
+        ["South", "Corvik"],
+    ]
+    assert (relation.rows, relation.totals) == (5, 1)
+    assert relation.columns[0].remarks == ("A blank *Region* is read as the one above it.",)
+    assert "Row 3: Region: North; City: Aldra; Month: Feb; Amount: 20" in read(tmp_path / "a.xlsx").text
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["Ann", "Plan"], ["Bob", "Build"], ["", "Paint"], ["Kim", "Sell"]],  # a name is missing
+        [["Ann", "Plan"], ["", "Build"], ["Ann", "Paint"], ["", "Sell"]],  # a label stands twice
+        [["", "Plan"], ["Ann", "Build"], ["", "Paint"], ["", "Sell"]],  # the first row has none
+        [["1", "Plan"], ["", "Build"], ["2", "Paint"], ["", "Sell"]],  # numbers
+        [["01.02.2024", "Plan"], ["", "Build"], ["", "Paint"], ["03.02.2024", "Sell"]],  # when something was done
+    ],
+)
+def test_blank_cells_that_are_simply_blank_stay_so(rows: list[list[str]]) -> None:
+    assert fill_labels(list(enumerate(rows))) == (list(enumerate(rows)), ())
+
+
+def test_group_headings_of_two_columns_are_no_rows(tmp_path: Path) -> None:
+    crops: Cells = [["Crop", "Kilos"], ["Fruit"], ["Apples", 100], ["Pears", 50], ["Roots"], ["Beet", 70]]
+    [relation] = relations(tmp_path, crops)
+    assert (relation.rows, names(relation)) == (3, ["Crop", "Kilos", "Section"])
+    [lacking] = relations(
+        tmp_path, [["Crop", "Kilos"], ["Apples", 100], ["Pears"], ["Beet", 70], ["Leek"], ["Oats", 9]]
+    )
+    assert lacking.rows == 5
+
+
+def test_tables_of_one_length_beside_each_other_stay_two(tmp_path: Path) -> None:
+    rows: Cells = [
+        ["Item", "Stock", None, "Driver", "Shifts"],
+        ["Rope", 12, None, "Ann", 4],
+        ["Lamp", 3, None, "Kai", 2],
+    ]
+    found = relations(tmp_path, rows)
+    assert [names(one) for one in found] == [["Item", "Stock"], ["Driver", "Shifts"]]
+    assert "Stock: 12; Driver" not in read(tmp_path / "a.xlsx").text
+    spaced: Cells = [["Item", "Jan", None, "Feb", "Mar"], ["Rope", 12, None, 3, 4], ["Lamp", 3, None, 5, 2]]
+    assert [names(one) for one in relations(tmp_path, spaced)] == [["Item", "Jan", "Feb", "Mar"]]
+
+
+def test_a_header_of_two_rows_without_merged_cells_names_both() -> None:
+    rows = [
+        ["", "2023", "", "2024", "", ""],
+        ["Port", "Calls", "Tonnes", "Calls", "Tonnes", "Note"],
+        ["A", "1", "2", "3", "4", "x"],
+    ]
+    assert find_header(rows).names == ("Port", "2023 Calls", "2023 Tonnes", "2024 Calls", "2024 Tonnes", "Note")
+    assert find_header(rows, marked=2).names == find_header(rows).names
+    tall = [["Site", "Q1", "", "Q2", ""], ["", "kWh", "EUR", "kWh", "EUR"], ["Pier", "1", "2", "3", "4"]]
+    assert find_header(tall).names == ("Site", "Q1 kWh", "Q1 EUR", "Q2 kWh", "Q2 EUR")
+    apart = [["", "Costs", "", "Income"], ["Port", "Staff", "Fuel", "Fares"], ["A", "1", "2", "3"]]
+    assert find_header(apart).names == ("Port", "Staff", "Fuel", "Fares")
+
+
+def test_a_row_of_units_is_no_data(tmp_path: Path) -> None:
+    rows: Cells = [["Cargo", "Mass", "Duty"], [None, "kg", "[EUR]"], ["Timber", 1200, 30], ["Salt", 800, 12]]
+    [relation] = relations(tmp_path, rows)
+    assert [(one.name, one.unit) for one in relation.columns] == [
+        ("Cargo", ""),
+        ("Mass (kg)", "kg"),
+        ("Duty (EUR)", "EUR"),
+    ]
+    assert relation.rows == 2
+    units: Cells = [["Name", "Sign"], ["kilogram", "kg"], ["euro", "EUR"]]
+    assert relations(tmp_path, units)[0].rows == 2
+
+
+def test_blank_rows_below_the_header_and_between_groups_end_nothing(tmp_path: Path) -> None:
+    rows: Cells = [
+        ["Tool", "Shed"], [], ["Hammer", "East"], ["Saw", "West"], [], ["Drill", "East"], [],
+        ["Name", "Age"], ["Ann", 4],
+    ]  # fmt: skip
+    first, second = relations(tmp_path, rows)
+    assert values(first) == [["Hammer", "East"], ["Saw", "West"], ["Drill", "East"]]
+    assert names(second) == ["Name", "Age"]
+    assert "Row 6: Tool: Drill; Shed: East" in read(tmp_path / "a.xlsx").text
+
+
+def test_numbers_with_signs_are_numbers_and_the_order_of_dates_is_that_of_the_file() -> None:
+    text = 'Grant,Sum,Seen\nA,"4,500*",03/05/2024\nB,~500,04/02/2024\nC,10-12,05/03/2024\n'
+    text += "D,7,06/04/2024\nE,8 †,07/05/2024\n"
+    [relation] = relations_of(parse(Path("a.csv"), text.encode()))
+    assert [row[1] for row in values(relation)] == [4500, 500, "10-12", 7, 8]
+    assert relation.columns[1].remarks == ("4,500*, ~500, 8 † in *Sum* are read as plain numbers.",)
+    assert relation.columns[2].remarks == (
+        "03/05/2024 in *Seen* is read as 2024-05-03, the day first, which nothing in the file tells.",
+    )
+    told = text.replace("Seen\n", "Seen,Sent\n").replace("/2024\n", "/2024,03/14/2024\n")
+    [relation] = relations_of(parse(Path("a.csv"), told.encode()))
+    assert [row[2] for row in values(relation)][:2] == ["2024-03-05", "2024-04-02"]
+    assert relation.columns[2].remarks == ()
+
+
+def test_more_columns_than_the_limit_are_told(tmp_path: Path) -> None:
+    rows: Cells = [["Station", *(f"Day {n}" for n in range(MOST_COLUMNS))], ["Pier", *range(MOST_COLUMNS)]]
+    [relation] = relations(tmp_path, rows)
+    assert relation.remarks == (f"1 column is beyond the first {MOST_COLUMNS} and left out.",)
