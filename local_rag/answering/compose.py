@@ -22,7 +22,7 @@ NOT_SURE = "Not sure. This is what the documents say:"
 NOT_SAID = "The documents do not say:"
 # Why the answer of the model is not given although the documents say something.
 UNSURE = "Quoted because no answer from these lines is sure enough."
-LACKING = "Quoted because the answer of the model says {words}, which these lines do not."
+LACKING = "Quoted because the answer of the model has a number or name that these lines lack."
 STANDS_ON_NOTHING = "Quoted because these lines say too little of what the model answered."
 NO_NUMBER = "Quoted because the model found no number that the question asks for."
 OF_ALL_ROWS = "Quoted because the question is about all rows, and the model has read some of them."
@@ -70,7 +70,7 @@ class Part:
     def fault(self, question: Question) -> str:
         """Return why no sentence may be given, however probable it is that they are right; empty if one may."""
         if not self.given:
-            return LACKING if self.lacking else STANDS_ON_NOTHING
+            return LACKING if any(one.missing for one in self.sentences) else STANDS_ON_NOTHING
         if not self.checked:
             return ""
         asked, said = self.asked or question.text, [one.sentence for one in self.given]
@@ -81,11 +81,6 @@ class Part:
         if self.plan(question).answer_type == "number" and not gives_number(said, asked):
             return NO_NUMBER
         return ""
-
-    @property
-    def lacking(self) -> list[str]:
-        """Return the numbers and names of its sentences that what they stand on lacks."""
-        return list(dict.fromkeys(word for one in self.sentences for word in one.missing))
 
     @property
     def given(self) -> list[Attribution]:
@@ -136,9 +131,8 @@ def compose(
 
 
 def _reason(part: Part, question: Question) -> str:
-    """Return why what the model answered is not given."""
-    why = (part.sentences and part.fault(question)) or UNSURE
-    return translated(why, question.asked, words=", ".join(part.lacking))
+    """Return why what the model answered is not given; what the documents lack is not repeated."""
+    return translated((part.sentences and part.fault(question)) or UNSURE, question.asked)
 
 
 def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: Question) -> str:
