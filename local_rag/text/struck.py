@@ -3,7 +3,7 @@
 import re
 
 SIGN = "~~"
-_STRUCK = re.compile(r"~~(?=[^\s~])([^\n]{1,20000}?)(?<=[^\s~])~~")
+_STRUCK = re.compile(r"~~(?=[^\s~])((?:[^\n~]|~(?!~))++)(?<=[^\s~])~~")
 _LINE = re.compile(r"[^\n]+")
 
 

@@ -16,7 +16,6 @@ _MOST_CELLS = 200_000  # of a table, with those that merged cells cover
 _LAYOUT = ["table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote"]
 _INTEGER = re.compile(r"\s*([-+]?\d{1,9})(?!\d)")
 _LIST_STYLE = re.compile(r"(?:^|;)\s*list-style(?:-type)?\s*:[^;]*?([a-z-]+)\s*(?:;|$)", re.IGNORECASE)
-_LINE_NUMBERS = re.compile(r"\s*(?:\d{1,6}\s*)+")
 _SIGNS = {"disc", "circle", "square", "none"}  # of a list that is not numbered
 
 
@@ -57,7 +56,7 @@ def open_code(table: "Tag") -> None:
     if not codes or table.find("table"):
         return
     for cell in table.find_all(["td", "th"]):
-        if _LINE_NUMBERS.fullmatch(cell.get_text()):
+        if "".join(cell.get_text().split()).isdecimal():
             cell.decompose()
     for tag in [table, *table.find_all(["tbody", "thead", "tr", "td", "th"])]:
         tag.name = "div"

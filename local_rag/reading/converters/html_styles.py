@@ -21,18 +21,17 @@ _PROPERTIES = {
 }
 _DECLARATION = re.compile(rf"(?:^|[;\s])({'|'.join(_PROPERTIES)})\s*:\s*([^;{{}}]{{1,80}})", re.IGNORECASE)
 _SAYS = re.compile(r"none|hidden|super|sub\b|line-through", re.IGNORECASE)
-_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _BRACE = re.compile(r"[{}]")
 _FOR_SCREENS = re.compile(r"@media\s+(?:only\s+)?(?:all|screen)\s*|@layer\b[^;]*", re.IGNORECASE)
 _PSEUDO = re.compile(r"::|:(?!not\b|is\b|where\b|first|last|nth|only|root)")  # of a state, or of no element
 _PARTS = {  # of a selector, by how much they decide
     10_000: re.compile(r"#[\w-]+"),
-    100: re.compile(r"\.[\w-]+|\[[^\]]*\]|:(?!not|is|where)[\w-]+"),
+    100: re.compile(r"\.[\w-]+|\[[^][]*\]|:(?!not|is|where)[\w-]+"),
     1: re.compile(r"(?:^|[\s>+~(])[a-z][\w-]*", re.IGNORECASE),
 }
 _IMPORTANT = 1_000_000
 _MOST_SELECTORS, _LONGEST_SELECTOR, _MOST_MATCHED = 1000, 300, 20_000  # of a sheet; characters; tags with rules
-_NAME, _NOT = re.compile(r"[.#][A-Za-z_][\w-]*"), re.compile(r":not\([^)]*\)|\[[^\]]*\]")
+_NAME, _NOT = re.compile(r"[.#][A-Za-z_][\w-]*"), re.compile(r":not\([^()]*\)|\[[^][]*\]")
 
 
 def apply_styles(page: "Tag", sheet: str) -> None:
@@ -71,7 +70,7 @@ def apply_styles(page: "Tag", sheet: str) -> None:
 def _rules(sheet: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the selectors of a sheet with their properties, if a sheet hides, raises or strikes out anything."""
     left = _MOST_SELECTORS
-    for selectors, body in _blocks(_COMMENT.sub(" ", sheet)) if _SAYS.search(sheet) else ():
+    for selectors, body in _blocks(_without_comments(sheet)) if _SAYS.search(sheet) else ():
         declared = {_PROPERTIES[one[1].lower()]: one[2].strip() for one in _DECLARATION.finditer(body)}
         for selector in filter(None, map(str.strip, selectors.split(","))) if declared else ():
             if left <= 0:
@@ -79,6 +78,11 @@ def _rules(sheet: str) -> Iterator[tuple[str, dict[str, str]]]:
             if len(selector) <= _LONGEST_SELECTOR and not _PSEUDO.search(selector):
                 left -= 1
                 yield selector, declared
+
+
+def _without_comments(sheet: str) -> str:
+    first, *others = sheet.split("/*")
+    return " ".join([first, *(one.partition("*/")[2] for one in others)])
 
 
 def _blocks(sheet: str) -> Iterator[tuple[str, str]]:
