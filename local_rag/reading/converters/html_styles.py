@@ -6,7 +6,7 @@ only in print, on small screens or while the pointer is above an element holds f
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from bs4 import Tag
@@ -39,17 +39,21 @@ def apply_styles(page: "Tag", sheet: str) -> None:
     found: dict[int, tuple[Tag, dict[str, tuple[int, str]]]] = {}
     rules = list(_rules(sheet))
     known = _names_in(page) if rules else frozenset()
-    fitting = [(selector, said) for selector, said in rules if known.issuperset(_NAME.findall(_NOT.sub("", selector)))]
-    for selector, properties in fitting:
+    fitting = [
+        (selector, compiled, said)
+        for selector, said in rules
+        if known.issuperset(_NAME.findall(_NOT.sub("", selector))) and (compiled := _compiled(page, selector))
+    ]
+    for _, compiled, properties in fitting:
         if any(map(_SAYS.search, properties.values())):
-            for tag in _selected(page, selector):
+            for tag in compiled.select(page):
                 found.setdefault(id(tag), (tag, {}))
     left = _MOST_MATCHED
-    for selector, properties in fitting if found else ():
+    for selector, compiled, properties in fitting if found else ():
         strength = sum(weight * len(part.findall(selector)) for weight, part in _PARTS.items())
         for tag, own in found.values() if left > 0 else ():
             left -= 1
-            if not _fits(tag, selector):
+            if not compiled.match(tag):
                 continue
             for name, value in properties.items():
                 worth = strength + _IMPORTANT * ("!important" in value.lower())
@@ -109,19 +113,11 @@ def _names_in(page: "Tag") -> frozenset[str]:
     return frozenset(names)
 
 
-def _selected(page: "Tag", selector: str) -> "list[Tag]":
+def _compiled(page: "Tag", selector: str) -> Any:
+    """Return a selector that selects and matches tags; None for one that the library does not know."""
     from soupsieve import SelectorSyntaxError
 
     try:
-        return list(page.select(selector))
-    except (SelectorSyntaxError, NotImplementedError):
-        return []
-
-
-def _fits(tag: "Tag", selector: str) -> bool:
-    from soupsieve import SelectorSyntaxError
-
-    try:
-        return bool(tag.css.match(selector))
-    except (SelectorSyntaxError, NotImplementedError):
-        return False
+        return page.css.compile(selector)
+    except (SelectorSyntaxError, NotImplementedError):  # the latter of at-rules
+        return None
