@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 
 from local_rag.reading.converters.notation import counted_letters
-from local_rag.reading.converters.tables import MAY_TOTAL, TOTAL, fill_labels, find_header, is_total
+from local_rag.reading.converters.tables import MAY_TOTAL, TOTAL, fill_labels, find_header, has_digit, is_total
 from local_rag.records import BETWEEN_CAPTIONS, ROWS_OF_BLOCK, Column, Document, Grid, Relation, Table
 from local_rag.text.cell_values import (
     ReadColumn,
@@ -119,10 +119,6 @@ def _caption(texts: Iterable[str]) -> str:
         if text and not _NOTE.match(text) and len(longer) <= _LONGEST_NAME:
             name = longer
     return name
-
-
-def _has_digit(cell: str) -> bool:
-    return any(map(str.isdigit, cell[:40]))
 
 
 def _of_text(document: Document) -> Iterator[_Found]:
@@ -326,7 +322,7 @@ def _heads_of_groups(rows: Sequence[tuple[int, Sequence[str]]]) -> set[int]:
     heads = [at for at, (_, row) in enumerate(rows) if row and row[0] and not any(row[1:])]
     edges = [*heads, len(rows)]
     texts = [rows[at][1][0] for at in heads]
-    if not heads or heads[0] or len(heads) < _FEWEST_HEADS or any(map(_has_digit, texts)) or any(map(is_total, texts)):
+    if not heads or heads[0] or len(heads) < _FEWEST_HEADS or any(map(has_digit, texts)) or any(map(is_total, texts)):
         return set()
     return {rows[at][0] for at in heads} if all(end - start > 1 for start, end in pairwise(edges)) else set()
 
@@ -350,7 +346,7 @@ def _form_of(cell: str) -> str:
 def _is_entry(row: Sequence[str], forms: Mapping[int, set[str]]) -> bool:
     """Return whether a cell that stands alone in its row is data as those above it, and neither remark nor title."""
     at, cell = next((at, cell) for at, cell in enumerate(row) if cell)
-    return _has_digit(cell) and (at not in forms or _form_of(cell) in forms[at])
+    return has_digit(cell) and (at not in forms or _form_of(cell) in forms[at])
 
 
 def _named(found: _Found, at: int) -> str:
@@ -364,7 +360,7 @@ def _totals(rows: Sequence[tuple[int, Sequence[str]]], cells: Sequence[Sequence[
         texts = [column[at] for column in cells if column[at] and not isinstance(column[at], StoredNumber)]
         if not any(map(MAY_TOTAL.search, texts[:2])):
             continue
-        words = [text for text in texts if not _has_digit(text) or TOTAL.fullmatch(text)]
+        words = [text for text in texts if not has_digit(text) or TOTAL.fullmatch(text)]
         if words and len(words) <= 2 and TOTAL.fullmatch(words[0].strip()) and any(column[at] for column in cells[1:]):  # noqa: PLR2004
             found.add(at)
     return found if len(found) < max(2, len(rows) / 2) else set()

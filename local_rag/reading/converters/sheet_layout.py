@@ -6,7 +6,7 @@ A blank row below a header or between the groups of a table ends nothing.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from local_rag.reading.converters.tables import Numbered, find_header, may_be_header
+from local_rag.reading.converters.tables import Numbered, find_header, has_digit, may_be_header
 
 _FEWEST_COLUMNS = 2
 _LOOK_AT = 5  # rows that tell whether a table goes on
@@ -64,7 +64,7 @@ def _goes_on(table: Sequence[Numbered], region: Sequence[Numbered], spanned: Col
         for at, cell in enumerate(row)
         if cell
     ]
-    alike = sum(known and (not before or _has_digit(before) == _has_digit(cell)) for known, before, cell in pairs)
+    alike = sum(known and (not before or has_digit(before) == has_digit(cell)) for known, before, cell in pairs)
     return alike >= _ALIKE * len(pairs)
 
 
@@ -125,7 +125,3 @@ def _are_names(rows: Sequence[Numbered], column: int) -> bool:
 
 def _count(row: Sequence[str]) -> int:
     return sum(map(bool, row))
-
-
-def _has_digit(cell: str) -> bool:
-    return any(map(str.isdigit, cell[:40]))

@@ -138,6 +138,11 @@ def _starts_of_groups(body: Sequence[Sequence[str]], column: int, begins: Collec
     return starts if 2 * len(starts) <= len(body) or (apart and again) else set()
 
 
+def has_digit(cell: str) -> bool:
+    """Return whether the beginning of a cell has a digit."""
+    return any(map(str.isdigit, cell[:40]))
+
+
 def is_total(text: str) -> bool:
     """Return whether a text is what a row that sums others calls itself."""
     return bool(MAY_TOTAL.search(text) and TOTAL.fullmatch(text.strip()))
