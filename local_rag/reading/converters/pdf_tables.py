@@ -81,9 +81,8 @@ def without_line_numbers(lines: Sequence[Line]) -> list[Line]:
         return list(lines)
     texts = [cell.text for _, _, cell in found]
     runs_on = sum(text[:1].islower() for text in texts[1:])
-    least = (
-        _RUNS_ON if len(texts) < _MANY_NUMBERED else _RUNS_ON / 2
-    )  # of a transcript, many lines begin with a capital
+    # Of a transcript, which is long, many lines begin with a capital.
+    least = _RUNS_ON if len(texts) < _MANY_NUMBERED else _RUNS_ON / 2
     if runs_on < least * (len(texts) - 1) or median(len(text.split()) for text in texts) < _FEWEST_WORDS:
         return list(lines)
     rest = {at: cell for at, _, cell in found}

@@ -59,8 +59,8 @@ _RUN_MARKS = {
     (-1, False): "\ue02d",
     (0, True): "\ue030",
     (1, True): "\ue031",
+    (-1, True): "\ue032",
 }
-_RUN_MARKS |= {(-1, True): "\ue032"}
 _ALL_RUN_MARKS = "".join(_RUN_MARKS.values())
 _MARKED_RUN = re.compile(f"([{_ALL_RUN_MARKS}]|^)([^{_ALL_RUN_MARKS}]*)")
 _RAISING = {"super": 1, "up": 1, "sub": -1, "dn": -1, "nosupersub": 0}
