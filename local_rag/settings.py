@@ -143,10 +143,10 @@ class Settings(BaseSettings):
         "headings; `none`: nothing",
     )
     context_minutes: float = Field(
-        default=3.0,
+        default=10.0,
         ge=0,
-        description="the most minutes that the first `index` spends on sentences; `index --contexts` writes the "
-        "others, and so does `serve` while nobody asks, unless this is 0",
+        description="the most minutes that `index` writes sentences with the context model, once all documents can be "
+        "searched; the next run writes the rest, and `serve` while nobody asks; 0: only `index --contexts` writes any",
     )
     chunker: Chunker = Field(default="auto", description="how to split documents; `auto` depends on the type of file")
     chunk_tokens: int = Field(

@@ -26,6 +26,7 @@ from local_rag.models.registry import resolve
 from local_rag.records import Chunk, Progress
 from local_rag.store.database import Store
 from local_rag.store.published import note_publish
+from local_rag.web.changes.change_process import Order, carry_out
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeEmbedder, FakeGenerator, ReadsHere, generating, quick_vocabulary
 from tests.indexing.test_compare import OTHER, SITES, write
@@ -67,7 +68,7 @@ def library(reply: Callable[[str], str] = about, **settings: Any) -> tuple[Libra
 def index(*paths: Path, reply: Callable[[str], str] = about, **settings: Any) -> tuple[IndexReport, FakeGenerator]:
     opened, generator = library(reply, **settings)
     with opened:
-        return opened.index(paths, contexts="context_minutes" not in settings), generator
+        return opened.index(paths, contexts=None if "context_minutes" in settings else True), generator
 
 
 def said() -> dict[str, list[tuple[str, str]]]:
@@ -208,6 +209,44 @@ def test_the_language_of_code_may_be_named(forms: Path) -> None:
     assert said()["letters.py"][0][1] == "This chunk shows how Python puts a stamp on the envelope."
     index(forms / "bread.md", reply=lambda _prompt: " shows how Python puts a stamp on the envelope.")
     assert {sentence for _, sentence in said()["bread.md"]} == {""}
+
+
+def test_every_run_writes_what_it_added_and_says_how_much(forms: Path) -> None:
+    first, _ = index(forms / "bread.md", context_minutes=9)
+    assert (first.written, first.unwritten) == (first.chunks, 0)
+    later, generator = index(forms, context_minutes=9)
+    assert later.written == len(generator.prompts) == later.chunks - first.chunks > 0
+    assert later.written == later.contexts.get("by_model", 0) + later.contexts.get("dropped", 0)
+    assert later.written_per_second == pytest.approx(later.written / later.writing_seconds, rel=0.01)
+    assert later.unwritten == 0
+    again, generator = index(context_minutes=9)
+    assert (again.written, again.written_per_second, again.published, generator.prompts) == (0, 0, False, [])
+
+
+def test_uploads_and_added_texts_do_not_wait_for_a_model(forms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RAG_CONTEXT_MINUTES", "9")
+    monkeypatch.setenv("LOCAL_RAG_PROFILE", "tiny")
+    told = list[str]()
+    order = Order(library="lib", do="index", paths=(str(forms),))
+    carry_out(order, lambda _event, **fields: told.append(fields["stage"]), QUICK, sealed=False)
+    assert "publish" in told
+    assert "contextualize" not in told
+    opened, generator = library()
+    with opened:
+        added = opened.add("Bread rises overnight.", name="note")
+        assert (added.written, added.unwritten, generator.prompts) == (0, added.chunks, [])
+        assert opened.count_unwritten() == added.chunks
+
+
+def test_the_progress_of_writing_goes_on_over_several_publishes(forms: Path) -> None:
+    seen = list[Progress]()
+    opened, _ = library(publish_seconds=1e-9)
+    with opened:
+        report = opened.index([forms], progress=seen.append)
+    steps = [(step.done, step.total) for step in seen if step.stage == "contextualize"]
+    assert steps == sorted(steps)
+    assert {total for _, total in steps} == {report.chunks}
+    assert steps[-1] == (report.chunks, report.chunks)
 
 
 def test_the_time_ends_the_writing_and_the_next_run_goes_on(forms: Path) -> None:
