@@ -20,7 +20,7 @@ from local_rag.indexing.watch import Watch, batches
 from local_rag.library import Library
 from local_rag.machine import give_way
 from local_rag.reading.mailbox import thunderbird_profiles, zotero_folders
-from local_rag.records import Chunker, ContextMode, Note, Skipped
+from local_rag.records import Chunker, ContextMode, Note, Skipped, WrittenForm
 from local_rag.settings import Settings
 
 _SHOWN = 20  # lines of a list; all are in the JSON
@@ -44,6 +44,12 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
     help="The context of chunks. `auto`: a sentence that a model writes for each, and what distinguishes their "
     "document if they can be confused with another; `headings`: only title and headings; `none`: nothing.  "
     "[default: auto]",
+)
+@click.option(
+    "--context-form",
+    type=click.Choice(get_args(WrittenForm)),
+    help="What the context model writes about a chunk: the question that it answers, or a sentence that situates it. A "
+    "model that was not trained for questions writes sentences.  [default: questions]",
 )
 @click.option(
     "--chunker",

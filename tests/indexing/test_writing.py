@@ -1,6 +1,7 @@
 """`--context auto` over a whole library: which sentences a model writes, when, and what becomes of them."""
 
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
 from local_rag.index.segment import write_manifest
 from local_rag.indexing.indexer import IndexReport
-from local_rag.indexing.sentence_writer import SENTENCE_SECONDS
+from local_rag.indexing.sentence_writer import SENTENCE_SECONDS, SentenceWriter
 from local_rag.indexing.situating_prompts import plan_contexts
 from local_rag.indexing.workers import LocalWorkers
 from local_rag.library import Library
@@ -176,7 +177,7 @@ def test_a_sentence_is_shown_beside_the_text_and_never_as_part_of_it(forms: Path
     assert "zeppelin" not in first.text
     shown, explained = passage_as_lines(first), passage_as_lines(first, explain=True)
     assert not any("zeppelin" in line for line in shown)
-    assert any(line.startswith("sentence by the model: ") and "zeppelin" in line for line in explained)
+    assert any(line.startswith("context by the model: ") and "zeppelin" in line for line in explained)
 
 
 @pytest.mark.parametrize(
@@ -341,6 +342,46 @@ def test_sentences_of_two_models_are_never_mixed(forms: Path, tmp_path: Path) ->
     report, _ = index(context_model=str(other), context_minutes=1e-9)
     assert not any(sentence for some in said().values() for _, sentence in some)
     assert report.unwritten == report.chunks
+
+
+def test_both_forms_are_kept_and_changing_back_loads_no_model(forms: Path) -> None:
+    index(forms, context_minutes=0)
+    generator, loaded = FakeGenerator(about), list[Path]()
+
+    @contextmanager
+    def open_engine(path: Path, **_how: Any) -> Iterator[FakeGenerator]:
+        loaded.append(path)
+        yield generator
+
+    def write(store: Store, request: str) -> list[str]:
+        model = InstalledModel(
+            name="writer", role="context", path=Path("writer.gguf"), identity="w", context_length=2048,
+            context_form=ContextForm(request, "This chunk"),
+        )  # fmt: skip
+        workers = LocalWorkers(EMBEDDER, model, open_engine=open_engine)
+        writer = SentenceWriter(store, workers, model, quick_vocabulary, lambda _progress: None)
+        writer.prepare([])
+        assert writer.missing() > 0
+        writer.write(math.inf, math.inf)
+        assert writer.missing() == 0
+        return [row.sentence for row in store.chunks()]
+
+    with closing(Store(Path("lib"), write=True)) as store:
+        asked = write(store, "Ask.")
+        count = len(generator.prompts)
+        write(store, "Situate it.")
+        assert [prompt.partition("</document>\n\n")[2][:3] for prompt in generator.prompts] == [
+            *["Ask"] * count,
+            *["Sit"] * count,
+        ]
+        assert write(store, "Ask.") == asked
+    assert (len(generator.prompts), len(loaded)) == (2 * count, 2)
+
+
+def test_the_form_is_remembered(forms: Path, run: Run) -> None:
+    run("index", "forms", "--library", "lib", "--profile", "tiny", "--context-form", "sentences", parts=QUICK)
+    with Library("lib", parts=QUICK) as opened:
+        assert opened.settings.context_form == "sentences"
 
 
 def test_copies_of_a_document_share_their_sentences(forms: Path) -> None:
