@@ -365,7 +365,7 @@ def passage_as_lines(passage: Passage, *, explain: bool = False) -> tuple[str, .
     lines.append(_snippet(passage))
     if explain:
         lines.append(", ".join(f"{hit.list_name} #{hit.rank} ({hit.score:.4g})" for hit in passage.hits))
-        said = {"what distinguishes the document": passage.terms, "sentence by the model": passage.sentence}
+        said = {"what distinguishes the document": passage.terms, "context by the model": passage.sentence}
         lines += [f"{what}: {text}" for what, text in said.items() if text]
     return tuple(map(one_line, lines))
 

@@ -187,16 +187,17 @@ class Library(View):
         self,
         paths: Iterable[Path | str] = (),
         *,
-        contexts: bool = False,
+        contexts: bool | None = None,
         renew_contexts: bool = False,
         progress: OnProgress = ignore,
         on_live: OnLive = lambda *_: None,
     ) -> IndexReport:
         """Bring the library up to date with these files and folders, or with all that were indexed before.
 
-        With `contexts`, then write all sentences about chunks that are missing, which may take hours. With
-        `renew_contexts`, also recompute what distinguishes each document from the others. `on_live` receives the report
-        when questions can be asked and sentences are still to be written, with their number and the limit in seconds.
+        Then write the sentences about chunks that are missing, for `context_minutes` at most; with `contexts` all of
+        them, which may take hours, and none if it is False. With `renew_contexts`, also recompute what distinguishes
+        each document from the others. `on_live` receives the report when questions can be asked and sentences are still
+        to be written, with their number and the limit in seconds; the report goes on to count them.
         """
         return self._index(paths, (), progress, contexts=contexts, renew_contexts=renew_contexts, on_live=on_live)
 
@@ -219,12 +220,13 @@ class Library(View):
         """Index a text that is no file under a name; a text that has this name is replaced.
 
         It is read as Markdown, and cited by its name. It is kept as a file in the folder beside the library that ends
-        in `-texts`, and stays in the library until it is removed, as `library.remove(names=[name])` does.
+        in `-texts`, and stays in the library until it is removed, as `library.remove(names=[name])` does. The next
+        index() writes the sentences about it.
         """
         path = text_file(self.folder, name)
         earlier = path.read_bytes() if path.exists() else None
         write_text(self.folder, name, text, tags)
-        report = self._index([path.parent], [path], progress)
+        report = self._index([path.parent], [path], progress, contexts=False)
         for skipped in report.skipped:
             if skipped.path == path:
                 if earlier is None:

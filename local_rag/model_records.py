@@ -72,6 +72,7 @@ class ModelUse:
     form: AnswerForm = PLAIN_FORM  # of an answer model
     translates: bool = False  # an answer model: puts questions into English well enough to search and answer
     context_form: ContextForm = PLAIN_CONTEXT_FORM  # of a context model
+    sentence_form: ContextForm | None = None  # of one that was trained to ask questions, and for sentences too
     int8: bool = False  # an embedder: its weights were rounded to int8, and find as much
     fused_weight: float = 0.0  # of the fused rank beside a reranker's own; 0: only the reranker's order counts
     weak_below: float | None = None  # a passage with a lower reranker score hardly fits; None: not measured

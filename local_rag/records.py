@@ -12,6 +12,8 @@ Chunker = Literal["auto", "fixed", "recursive", "markdown", "code"]
 # The context of each chunk. `auto`: a sentence by a model, and what distinguishes its document from similar ones, said
 # by code, if it can be mistaken; `headings`: only title and headings; `none`: not even those.
 ContextMode = Literal["auto", "headings", "none"]
+# What a model writes about a chunk in the mode `auto`: the question that it answers, or a sentence that situates it.
+WrittenForm = Literal["questions", "sentences"]
 # What a row of an index represents: a part of a document or all of it.
 RowKind = Literal["chunk", "document"]
 # The origin of a context. `terms`: what distinguishes the document, said by code; `unneeded`: nothing, because the

@@ -22,13 +22,14 @@ from pydantic_settings import (
 from local_rag.errors import LibraryError, nearest
 from local_rag.files import SETTINGS_FILE
 from local_rag.model_records import InstalledModel
-from local_rag.records import Chunker, ContextMode
+from local_rag.records import Chunker, ContextMode, WrittenForm
 
 # The library remembers the settings that shape its index, so `search` and `ask` do not need the flags of `index`.
 # Only the user permits these, in the environment or in a file of the user's own: whoever made a library did not.
 _USERS_OWN = ("answer_hosts",)
 _MODELS = ("context_model", "answer_model", "embed_model", "rerank_model")
-REMEMBERED = ("profile", "embed_model", "context_model", "chunker", "chunk_tokens", "overlap", "context")
+_CONTEXTS = ("context", "context_form")
+REMEMBERED = ("profile", "embed_model", "context_model", "chunker", "chunk_tokens", "overlap", *_CONTEXTS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +143,17 @@ class Settings(BaseSettings):
         "distinguishes its document from similar ones if it can be confused with another; `headings`: only title and "
         "headings; `none`: nothing",
     )
+    context_form: WrittenForm = Field(
+        default="questions",
+        description="what the context model writes about a chunk. `questions`: the question that it answers, if the "
+        "model was trained to ask it, else a sentence; `sentences`: a sentence that situates it in its document. "
+        "For sentences, an adapter that was trained for questions alone is left out",
+    )
     context_minutes: float = Field(
-        default=3.0,
+        default=10.0,
         ge=0,
-        description="the most minutes that the first `index` spends on sentences; `index --contexts` writes the "
-        "others, and so does `serve` while nobody asks, unless this is 0",
+        description="the most minutes that `index` writes sentences with the context model, once all documents can be "
+        "searched; the next run writes the rest, and `serve` while nobody asks; 0: only `index --contexts` writes any",
     )
     chunker: Chunker = Field(default="auto", description="how to split documents; `auto` depends on the type of file")
     chunk_tokens: int = Field(
@@ -226,6 +233,7 @@ class SettingFields(TypedDict, total=False):
     rerank_model: str | None
     gpu_layers: int | None
     context: str | None  # a ContextMode
+    context_form: WrittenForm | None
     context_minutes: float | None
     chunker: Chunker | None
     chunk_tokens: int | None
@@ -357,4 +365,5 @@ def explicit_settings(**flags: Any) -> frozenset[str]:
 def index_settings(settings: Settings, *models: InstalledModel | None) -> dict[str, Any]:
     """Return the settings that shape an index, with a user's own model as its full path."""
     values = {name: getattr(settings, name) for name in REMEMBERED}
-    return values | {f"{model.role}_model": model.name for model in models if model and values[f"{model.role}_model"]}
+    own = [model for model in models if model and Path(model.name).is_absolute()]
+    return values | {f"{model.role}_model": model.name for model in own if values[f"{model.role}_model"]}

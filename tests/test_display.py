@@ -130,7 +130,7 @@ def test_a_passage_for_people_is_a_line_each_for_place_headings_beginning_and_re
     assert passage_as_lines(PASSAGE, explain=True)[3:] == (
         "dense #2 (0.1235), fused #1 (0.5)",
         "what distinguishes the document: Boats, 2024",
-        "sentence by the model: This chunk tells a time.",
+        "context by the model: This chunk tells a time.",
     )
 
 

@@ -2,12 +2,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from local_rag.errors import LibraryError
 from local_rag.library import Library
-from local_rag.settings import explicit_settings, resolve_settings
+from local_rag.model_records import InstalledModel
+from local_rag.settings import Settings, explicit_settings, index_settings, resolve_settings
 from tests.fakes import QUICK, FakeGenerator
 
 
@@ -27,6 +29,16 @@ def test_flags_win_over_environment_over_file_over_what_is_remembered_over_defau
     assert resolve_settings(tmp_path, remembered, profile=None).profile == "small"
     monkeypatch.delenv("LOCAL_RAG_CONTEXT_MINUTES", raising=False)  # which the other tests set
     assert explicit_settings(profile=None, overlap=2) == {"profile", "overlap"}
+
+
+def test_a_model_of_the_registry_is_remembered_by_its_name_and_a_file_by_its_path(tmp_path: Path) -> None:
+    def remembered(given: str, found: str) -> Any:
+        model = InstalledModel(name=found, role="context", path=tmp_path, identity="w", context_length=2048)
+        return index_settings(Settings(context_model=given), model)["context_model"]
+
+    assert remembered("an-adapter", "its-base") == "an-adapter"
+    assert remembered("own.gguf", str(tmp_path / "own.gguf")) == str(tmp_path / "own.gguf")
+    assert remembered("", str(tmp_path / "own.gguf")) == ""
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_known_one(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from local_rag.indexing.watch import Watch, batches
 from local_rag.library import Library
 from local_rag.machine import give_way
 from local_rag.reading.mailbox import thunderbird_profiles, zotero_folders
-from local_rag.records import Chunker, ContextMode, Note, Skipped
+from local_rag.records import Chunker, ContextMode, Note, Skipped, WrittenForm
 from local_rag.settings import Settings
 
 _SHOWN = 20  # lines of a list; all are in the JSON
@@ -46,6 +46,12 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
     "[default: auto]",
 )
 @click.option(
+    "--context-form",
+    type=click.Choice(get_args(WrittenForm)),
+    help="What the context model writes about a chunk: the question that it answers, or a sentence that situates it. A "
+    "model that was not trained for questions writes sentences.  [default: questions]",
+)
+@click.option(
     "--chunker",
     type=click.Choice(get_args(Chunker)),
     help="How to split documents.  [default: auto, by type of file]",
@@ -59,7 +65,11 @@ def _chunk_tokens(_ctx: click.Context, _option: click.Parameter, value: int | No
 @click.option("--overlap", type=click.IntRange(min=0), help="Tokens that neighbouring chunks share.  [default: 0]")
 @model_option("context", "write contexts with")
 @model_option("embed", "embed with")
-@click.option("--contexts", is_flag=True, help="Then write the sentences of all chunks, until they are done or Ctrl-C.")
+@click.option(
+    "--contexts",
+    is_flag=True,
+    help="Then write the contexts of all chunks, until they are done or Ctrl-C, and not only for `context_minutes`.",
+)
 @click.option("--renew-contexts", is_flag=True, help="Recompute what distinguishes each document from the others.")
 @click.option("--thunderbird", is_flag=True, help="Also index the mail of Thunderbird's profiles of this user.")
 @click.option("--zotero", is_flag=True, help="Also index the literature of this user's Zotero.")
@@ -95,27 +105,25 @@ def command(
             if not as_json:
                 click.echo(_as_text(report, opened.settings))
             limit = "until all are written" if math.isinf(seconds) else f"for {duration(seconds)} at most"
-            said = f"Now the context model writes sentences for {counted(sentences, 'chunk')}, {limit}"
+            said = f"Now the context model writes the contexts of {counted(sentences, 'chunk')}, {limit}"
             click.echo(f"{said}; you can ask already, and stop with Ctrl-C.", err=True)
 
         try:
             report = opened.index(
-                paths, contexts=contexts, renew_contexts=renew_contexts, progress=progress, on_live=say
+                paths, contexts=contexts or None, renew_contexts=renew_contexts, progress=progress, on_live=say
             )
         except KeyboardInterrupt:
             progress.stop()
             if live and as_json:
                 click.echo(printable_json(live[0][0]))
-            more = "`local-rag index --contexts` writes the other sentences." if live else _CONTINUE
-            click.echo(f"Stopped. Everything finished is kept; {more}", err=True)
+            elif live:
+                _say_written(*live[0], opened.settings)
+            click.echo(f"Stopped. Everything finished is kept; {_CONTINUE}", err=True)
             raise click.exceptions.Exit(130) from None
     if as_json or not live:
         click.echo(printable_json(report) if as_json else _as_text(report, opened.settings))
     else:
-        sentences = {kind: count for kind, count in report.contexts.items() if kind != "by_terms"}
-        later = replace(report, contexts=sentences, notes=report.notes[live[0][1] :])  # the rest was said before
-        for line in (*_context_lines(later, opened.settings), *_note_lines(later.notes)):
-            click.echo(printable(line))
+        _say_written(*live[0], opened.settings)
     if watches:
         with suppress(KeyboardInterrupt), closing(Watch(opened.folder)) as watch:
             _watch(opened, watch, as_json)
@@ -143,7 +151,7 @@ def _watch(opened: Library, watch: Watch, as_json: bool) -> None:
         while True:
             try:
                 with IndexProgress() as progress:
-                    report = opened.index(progress=progress)
+                    report = opened.index(contexts=False, progress=progress)  # the next change does not wait
                 break
             except LocalRagError as error:
                 if reported != str(error):
@@ -152,6 +160,14 @@ def _watch(opened: Library, watch: Watch, as_json: bool) -> None:
                 time.sleep(_PATIENCE_SECONDS)
         if report.published or report.unreachable:
             click.echo(printable_json(report) if as_json else _as_text(report, opened.settings))
+
+
+def _say_written(report: IndexReport, notes: int, settings: Settings) -> None:
+    """Say what was written since the report was printed, which had so many notes."""
+    sentences = {kind: count for kind, count in report.contexts.items() if kind != "by_terms"}
+    later = replace(report, contexts=sentences, notes=report.notes[notes:])
+    for line in (*_context_lines(later, settings), *_note_lines(later.notes)):
+        click.echo(printable(line))
 
 
 def _as_text(report: IndexReport, settings: Settings) -> str:
@@ -182,21 +198,19 @@ def _as_text(report: IndexReport, settings: Settings) -> str:
 def _context_lines(report: IndexReport, settings: Settings) -> list[str]:
     """Say which contexts were added, and which are missing."""
     lines = list[str]()
-    written = report.contexts.get("by_model", 0) + report.contexts.get("dropped", 0)
     if report.contexts:
         line = f"Contexts: {', '.join(describe_contexts(report.contexts))}."
         prompt = report.tokens_evaluated + report.tokens_reused
-        if written:
-            rate = f"{written / report.writing_seconds:.2f} chunks/s"
+        if report.written:
             line += (
-                f" {written} written in {report.writing_seconds:.0f} s ({rate}); "
-                f"of {prompt:,} prompt tokens {report.share_reused:.0%} were shared in the KV cache."
+                f" {report.written:,} written in {report.writing_seconds:.0f} s, {report.written_per_second} a second; "
+                f"of {prompt:,} prompt tokens {report.share_reused:.0%} came from the KV cache."
             )
         lines.append(line)
     if report.unwritten and settings.context_minutes:
         lines.append(
-            f"Sentences still to be written: {report.unwritten:,}. `local-rag index --contexts` writes them, and so "
-            "does `serve` while nobody asks."
+            f"Contexts still to be written: {report.unwritten:,}. The next `local-rag index` goes on with them, "
+            "`local-rag index --contexts` until all are written, and `serve` while nobody asks."
         )
     if report.model_to_pull:
         lines.append(

@@ -81,8 +81,9 @@ class IndexReport:
 
     `documents` and `chunks` are those of the library. `contexts` counts what was added to it: chunks of which code says
     what distinguishes them (`by_terms`), sentences that a model wrote (`by_model`) and those that were `dropped`.
-    `unwritten` sentences wait for the next run. No sentence was written if the context model, `model_to_pull`, is
-    missing. Of the tokens in all prompts, `share_reused` came from the KV cache.
+    Those two were `written`, so many a second with loading the model. `unwritten` sentences wait for the next run. No
+    sentence was written if the context model, `model_to_pull`, is missing. Of the tokens in all prompts, `share_reused`
+    came from the KV cache.
     """
 
     added: int = 0
@@ -104,6 +105,8 @@ class IndexReport:
     share_reused: float = 0.0
     tokens_generated: int = 0
     writing_seconds: float = 0.0
+    written: int = 0
+    written_per_second: float = 0.0
     unwritten: int = 0
     model_to_pull: str = ""
     published: bool = False
@@ -151,14 +154,13 @@ class Indexer:
         self,
         roots: Sequence[Path],
         *,
-        contexts: bool = False,
+        contexts: bool | None = None,
         renew_contexts: bool = False,
         on_live: OnLive = lambda *_: None,
     ) -> IndexReport:
-        """Run all stages over these files and folders, and with `contexts` write all sentences.
+        """Run all stages over these files and folders, then write the missing sentences for `context_minutes` at most.
 
-        Without it, only the first run of a library writes some, for as long as it has taken until then and for
-        `context_minutes` at most. `on_live` is called before the first of them.
+        With `contexts` write all of them, and none if it is False. `on_live` is called before the first one.
         """
         started = time.monotonic()
         is_first = not ever_published(self._store)
@@ -168,11 +170,9 @@ class Indexer:
         self._read_folders(roots, is_first=is_first)
         self.make_live()
         self._publish_after = math.inf
-        self.report.seconds = taken = time.monotonic() - started
-        seconds = math.inf if contexts else min(taken if is_first else 0.0, 60 * self._settings.context_minutes)
-        if self._writer and seconds and (missing := self._writer.missing()):
-            on_live(self.report, missing, seconds)
-        self.write_contexts(seconds)
+        self.report.seconds = time.monotonic() - started
+        limit = math.inf if contexts else 0.0
+        self.write_contexts(60 * self._settings.context_minutes if contexts is None else limit, on_live=on_live)
         self.report.seconds = time.monotonic() - started
         return self.report
 
@@ -183,26 +183,39 @@ class Indexer:
             self._writer.prepare(new)
         self.publish()
 
-    def write_contexts(self, seconds: float, stop: Callable[[], bool] = never) -> None:
+    def write_contexts(
+        self, seconds: float, stop: Callable[[], bool] = never, *, on_live: OnLive = lambda *_: None
+    ) -> None:
         """Write missing sentences for so long, until `stop` returns true, and publish them every few minutes.
 
         Loading the model counts. What is not written then waits for another run. A run without a limit tunes the engine
         to this machine once it has written for a while.
         """
-        pending, begun, spent = self._writer.missing() if self._writer else 0, time.monotonic(), self._publishing
+        pending = self._missing()
+        if pending and seconds:
+            on_live(self.report, pending, seconds)
+        begun, spent = time.monotonic(), self._publishing
         last, later = begun + seconds, False
-        while pending and self._writer and time.monotonic() < last:
-            wait = seconds_until_publish(time.monotonic() - begun, spent, self._publishing, self._computed)
-            often = self._settings.publish_seconds
-            most = max(often if later else min(_FIRST_ROUND_SECONDS, often), wait)
-            self._writer.write(time.monotonic() + most, last, stop, tuned=later and math.isinf(seconds))
-            self._note_given_up()
-            self.publish()
-            spent += self._publishing
-            before, pending, later = pending, self._writer.missing(), True
-            if pending == before:  # the time left is too short for another one
-                break
-        self._report_writing(pending)
+        try:
+            while pending and self._writer and time.monotonic() < last:
+                wait = seconds_until_publish(time.monotonic() - begun, spent, self._publishing, self._computed)
+                often = self._settings.publish_seconds
+                most = max(often if later else min(_FIRST_ROUND_SECONDS, often), wait)
+                self._writer.write(time.monotonic() + most, last, stop, tuned=later and math.isinf(seconds))
+                self._note_given_up()
+                self.publish()
+                spent += self._publishing
+                before, pending, later = pending, self._missing(), True
+                if pending == before:  # the time left is too short for another one
+                    break
+        except KeyboardInterrupt:  # whom `on_live` gave the report can say what was written
+            pending = self._missing()
+            raise
+        finally:
+            self._report_writing(pending)
+
+    def _missing(self) -> int:
+        return self._writer.missing() if self._writer else 0
 
     def _report_writing(self, pending: int) -> None:
         counts, report = self._workers.counts, self.report
@@ -213,7 +226,8 @@ class Indexer:
             written = self._writer.written
             found = {"by_model": written.sentences, "dropped": written.dropped}
             report.contexts |= {name: count for name, count in found.items() if count}
-            report.writing_seconds, report.unwritten = written.seconds, pending
+            report.written, report.writing_seconds, report.unwritten = sum(found.values()), written.seconds, pending
+            report.written_per_second = round(report.written / max(1e-9, written.seconds), 2)
 
     def _read_folders(self, given: Sequence[Path], *, is_first: bool) -> None:
         """Read and split new and changed files; supersede the documents of missing files."""

@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from local_rag.indexing.situating_prompts import ContextJob, context_plan, plan_contexts
-from local_rag.indexing.workers import WORTH_TUNING, Workers, machines_at_work
+from local_rag.indexing.workers import WORTH_TUNING, Workers, WrittenContext, machines_at_work
 from local_rag.llama.generator import Vocabulary, never
 from local_rag.model_records import PLAIN_CONTEXT_FORM, InstalledModel
 from local_rag.reading.formats import format_named
@@ -55,6 +55,11 @@ class Written:
     dropped: int = 0
     seconds: float = 0.0
 
+    @property
+    def count(self) -> int:
+        """Return how many sentences the model has finished."""
+        return self.sentences + self.dropped
+
 
 @dataclass(slots=True)
 class SentenceWriter:
@@ -93,29 +98,39 @@ class SentenceWriter:
         once `stop` returns true, are given up. Time is spent on tuning the engine to many sentences only if it may be
         `tuned`.
         """
-        total, done, started = self.missing(), 0, time.monotonic()
+        missing, before, started = self.missing(), self.written.count, time.monotonic()
+        total = before + missing
         self.workers.stop = lambda: stop() or time.monotonic() > last
-        expected = total if tuned else min(total, WORTH_TUNING - 1)
+        expected = missing if tuned else min(missing, WORTH_TUNING - 1)
         counts, checker = self.workers.counts, Checker(self.store.document_text)
-        with self.open_vocabulary(self.model.path) as vocabulary:
-            jobs, note = self._jobs(vocabulary, until, last), lambda text: self.progress(_progress(0, total, text))
-            with closing(self.workers.write_contexts(jobs, expected, note)) as results:
-                for result in results:
-                    subject, asked = self._asked.pop(result.key)
-                    sentence = checker.supported(result.text, subject)
-                    put_context(self.store, result.key, sentence, "model" if sentence else "dropped")
-                    self.written.sentences += bool(sentence)
-                    self.written.dropped += not sentence
-                    done += 1
-                    now = time.monotonic()
-                    self._longest = max(self._longest, now - asked)
-                    speed = f"{machines_at_work(self.workers)}{done / (now - started):.2f} chunks/s"
-                    share = f"{counts.reused / max(1, counts.prompt):.0%} of prompt tokens shared"
-                    self.progress(_progress(min(done, total), total, f"{speed}, {share}"))
-        took = time.monotonic() - started
-        self.written.seconds += took
-        if done:
+        try:
+            with self.open_vocabulary(self.model.path) as vocabulary:
+                jobs = self._jobs(vocabulary, until, last)
+                results = self.workers.write_contexts(jobs, expected, lambda text: self._tell(before, total, text))
+                with closing(results):
+                    for result in results:
+                        self._keep(result, checker)
+                        done = self.written.count - before
+                        pace = f"{machines_at_work(self.workers)}{done / (time.monotonic() - started):.2f} chunks/s"
+                        share = f"{counts.reused / max(1, counts.prompt):.0%} of prompt tokens from the KV cache"
+                        self._tell(self.written.count, total, f"{pace}, {share}")
+        finally:  # perhaps it was stopped
+            took = time.monotonic() - started
+            self.written.seconds += took
+        if done := self.written.count - before:
             self.store.remember({SENTENCE_SECONDS: took / done})
+
+    def _keep(self, result: WrittenContext, checker: "Checker") -> None:
+        """Check a finished sentence and store what of it is supported."""
+        subject, asked = self._asked.pop(result.key)
+        sentence = checker.supported(result.text, subject)
+        put_context(self.store, result.key, sentence, "model" if sentence else "dropped")
+        self.written.sentences += bool(sentence)
+        self.written.dropped += not sentence
+        self._longest = max(self._longest, time.monotonic() - asked)
+
+    def _tell(self, done: int, total: int, detail: str) -> None:
+        self.progress(Progress("contextualize", min(done, total), total, detail))
 
     def _jobs(self, vocabulary: Vocabulary, until: float, last: float) -> Iterator[ContextJob]:
         """Plan documents when the workers get to them; yield the missing sentences, each once, until it is time."""
@@ -153,10 +168,6 @@ class SentenceWriter:
 def plan_of(model: InstalledModel) -> str:
     """Return everything that decides about the sentences of a model, apart from the documents."""
     return context_plan(model.identity, model.context_form)
-
-
-def _progress(done: int, total: int, detail: str) -> Progress:
-    return Progress("contextualize", done, total, detail)
 
 
 _FEWEST_WORDS = 5

@@ -132,12 +132,18 @@ class LocalWorkers:
                 yield from read
 
     def write_contexts(self, jobs: Iterable[ContextJob], expected: int, note: OnNote) -> Stream[WrittenContext]:
-        """Write several contexts at a time, with the engine tuned to this machine if there are many."""
+        """Write several contexts at a time, with the engine tuned to this machine if there are many.
+
+        The model is loaded once there is one to write.
+        """
         assert self._context_model is not None
+        waiting = iter(jobs)
+        if (first := next(waiting, None)) is None:  # all were written before
+            return
         with open_writer(self._context_model, expected, note, self._open_engine) as engine:
             engine.counts = self.counts
             with engine.stopping(self.stop), suppress(StoppedError):
-                for key, text in write_contexts(jobs, engine):
+                for key, text in write_contexts(itertools.chain([first], waiting), engine):
                     yield WrittenContext(key, text)
 
     def embed(self, jobs: Iterable[EmbeddingJob], note: OnNote) -> Stream[tuple[Sequence[str], np.ndarray]]:

@@ -6,13 +6,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from local_rag.errors import LibraryError
+from local_rag.errors import LibraryError, ModelError
 from local_rag.keys import key_of
-from local_rag.model_records import Calibration, InstalledModel, Role
+from local_rag.model_records import PLAIN_CONTEXT_FORM, Calibration, InstalledModel, Role
 from local_rag.models.engine_address import permitted_engine
 from local_rag.models.models_folder import default_models_directory
 from local_rag.models.own_models import MODEL_FORMATS
 from local_rag.models.registry import load_registry, missing_files, resolve
+from local_rag.records import WrittenForm
 from local_rag.serialization import from_plain
 from local_rag.settings import Settings
 
@@ -30,7 +31,15 @@ def chosen(settings: Settings) -> dict[Role, str]:
     names = {
         role: getattr(settings, f"{role}_model") or profiles[settings.profile].get(role, "") for role in MODEL_FORMATS
     }
+    if settings.context_form == "sentences":
+        names["context"] = _writer_of_sentences(names["context"])
     return {role: name for role, name in names.items() if name}
+
+
+def _writer_of_sentences(name: str) -> str:
+    """Return a context model, or what it is an adapter for if that was trained for questions only."""
+    entry = load_registry().models.get(name)
+    return entry.base if entry and entry.base and not entry.sentence_form else name
 
 
 def with_profile(settings: Settings) -> Settings:
@@ -41,12 +50,26 @@ def with_profile(settings: Settings) -> Settings:
 
 def find(settings: Settings, role: Role) -> InstalledModel:
     """Return the installed model for a role; raise ModelError with the command that pulls it if it is missing."""
+    if role == "context":
+        return asked_for(settings.context_form, resolve(chosen(settings).get(role, ""), role))
     if role != "answer":
         return resolve(chosen(settings).get(role, ""), role)
     permitted_engine(settings)
     model = resolve(chosen(settings).get(role, ""), role)
     backend = gpu_backend() if settings.gpu_layers != 0 and not model.engine else ""
     return on_backend(model, backend)
+
+
+def asked_for(form: WrittenForm, model: InstalledModel) -> InstalledModel:
+    """Return a context model that is asked for this form; one that was not trained writes sentences in any case."""
+    if form == "questions" or model.context_form == PLAIN_CONTEXT_FORM:
+        return model
+    if model.sentence_form is None:
+        raise ModelError(
+            f"The context model '{model.name}' was trained to ask questions and writes no sentences; name another with "
+            "`--context-model`, or index with `--context-form questions`."
+        )
+    return replace(model, context_form=model.sentence_form)
 
 
 def on_backend(model: InstalledModel, backend: str) -> InstalledModel:

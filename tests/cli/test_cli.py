@@ -348,13 +348,14 @@ def test_index_reports_before_it_writes_sentences_which_need_not_be_waited_for(d
     ready = "Everything else is fine: 3 documents, 3 chunks"
     places = [shown.output.index(part) for part in ("Not read (1)", ready, "Now the context", "Writing contexts: ")]
     assert places == sorted(places)
-    assert "writes sentences for 3 chunks, until all are written; you can ask already" in shown.stderr
+    assert "writes the contexts of 3 chunks, until all are written; you can ask already" in shown.stderr
     assert shown.output.count(ready) == shown.output.count("Not read") == 1
-    assert re.search(r"^Contexts: \d sentences? by the model.* written in", shown.stdout, re.MULTILINE)
+    said = r"^Contexts: \d sentences? by the model.* 3 written in \d+ s, [\d.]+ a second; .* came from the KV cache\.$"
+    assert re.search(said, shown.stdout, re.MULTILINE)
     again = run("index", "--contexts", parts=QUICK)
     assert "Now the context" not in again.output, "nothing is left to write"
     (documents / "new.txt").write_text("The boat carries mail.")
-    assert "Now the context" not in run("index", parts=QUICK).output, "only the first run writes without being told to"
+    assert "Now the context" not in run("index", parts=QUICK).output, "no time was set"
     assert len(json.loads(run("index", "--contexts", "--json", parts=QUICK).stdout)["skipped"]) == 1
 
 
@@ -390,7 +391,9 @@ def test_interrupted_index_keeps_contexts_and_says_how_to_go_on(documents: Path,
     assert process.returncode == 130
     assert "Not read (1):\n  documents/damaged.docx" in said
     assert "1 file that is not read. Everything else is fine: 13 documents" in said
-    assert "`local-rag index --contexts` writes the other sentences" in errors
+    assert re.search(r"^Contexts: .* written in .* s, [\d.]+ a second", said, re.MULTILINE)
+    assert "Contexts still to be written: " in said
+    assert "Everything finished is kept; run `local-rag index` again to continue." in errors
     assert "Traceback" not in errors
     assert written(documents.parent / ".local-rag" / "library.sqlite3") >= 3
 

@@ -66,7 +66,8 @@ class Interrupted:
             raise LibraryError("A repair of lib was interrupted; run `local-rag repair` to finish it.")
         return [Root(Path("/docs"), 0, True)]
 
-    def index(self, progress: object) -> IndexReport:
+    def index(self, progress: object, contexts: bool | None = None) -> IndexReport:
+        assert contexts is False, "the next change does not wait for a model"
         self.indexed += 1
         if self.indexed == 3:
             raise KeyboardInterrupt

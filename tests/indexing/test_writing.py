@@ -1,6 +1,7 @@
 """`--context auto` over a whole library: which sentences a model writes, when, and what becomes of them."""
 
 import json
+import math
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
 from local_rag.index.segment import write_manifest
 from local_rag.indexing.indexer import IndexReport
-from local_rag.indexing.sentence_writer import SENTENCE_SECONDS
+from local_rag.indexing.sentence_writer import SENTENCE_SECONDS, SentenceWriter
 from local_rag.indexing.situating_prompts import plan_contexts
 from local_rag.indexing.workers import LocalWorkers
 from local_rag.library import Library
@@ -26,6 +27,7 @@ from local_rag.models.registry import resolve
 from local_rag.records import Chunk, Progress
 from local_rag.store.database import Store
 from local_rag.store.published import note_publish
+from local_rag.web.changes.change_process import Order, carry_out
 from tests.conftest import Run
 from tests.fakes import QUICK, FakeEmbedder, FakeGenerator, ReadsHere, generating, quick_vocabulary
 from tests.indexing.test_compare import OTHER, SITES, write
@@ -67,7 +69,7 @@ def library(reply: Callable[[str], str] = about, **settings: Any) -> tuple[Libra
 def index(*paths: Path, reply: Callable[[str], str] = about, **settings: Any) -> tuple[IndexReport, FakeGenerator]:
     opened, generator = library(reply, **settings)
     with opened:
-        return opened.index(paths, contexts="context_minutes" not in settings), generator
+        return opened.index(paths, contexts=None if "context_minutes" in settings else True), generator
 
 
 def said() -> dict[str, list[tuple[str, str]]]:
@@ -175,7 +177,7 @@ def test_a_sentence_is_shown_beside_the_text_and_never_as_part_of_it(forms: Path
     assert "zeppelin" not in first.text
     shown, explained = passage_as_lines(first), passage_as_lines(first, explain=True)
     assert not any("zeppelin" in line for line in shown)
-    assert any(line.startswith("sentence by the model: ") and "zeppelin" in line for line in explained)
+    assert any(line.startswith("context by the model: ") and "zeppelin" in line for line in explained)
 
 
 @pytest.mark.parametrize(
@@ -208,6 +210,44 @@ def test_the_language_of_code_may_be_named(forms: Path) -> None:
     assert said()["letters.py"][0][1] == "This chunk shows how Python puts a stamp on the envelope."
     index(forms / "bread.md", reply=lambda _prompt: " shows how Python puts a stamp on the envelope.")
     assert {sentence for _, sentence in said()["bread.md"]} == {""}
+
+
+def test_every_run_writes_what_it_added_and_says_how_much(forms: Path) -> None:
+    first, _ = index(forms / "bread.md", context_minutes=9)
+    assert (first.written, first.unwritten) == (first.chunks, 0)
+    later, generator = index(forms, context_minutes=9)
+    assert later.written == len(generator.prompts) == later.chunks - first.chunks > 0
+    assert later.written == later.contexts.get("by_model", 0) + later.contexts.get("dropped", 0)
+    assert later.written_per_second == pytest.approx(later.written / later.writing_seconds, rel=0.01)
+    assert later.unwritten == 0
+    again, generator = index(context_minutes=9)
+    assert (again.written, again.written_per_second, again.published, generator.prompts) == (0, 0, False, [])
+
+
+def test_uploads_and_added_texts_do_not_wait_for_a_model(forms: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCAL_RAG_CONTEXT_MINUTES", "9")
+    monkeypatch.setenv("LOCAL_RAG_PROFILE", "tiny")
+    told = list[str]()
+    order = Order(library="lib", do="index", paths=(str(forms),))
+    carry_out(order, lambda _event, **fields: told.append(fields["stage"]), QUICK, sealed=False)
+    assert "publish" in told
+    assert "contextualize" not in told
+    opened, generator = library()
+    with opened:
+        added = opened.add("Bread rises overnight.", name="note")
+        assert (added.written, added.unwritten, generator.prompts) == (0, added.chunks, [])
+        assert opened.count_unwritten() == added.chunks
+
+
+def test_the_progress_of_writing_goes_on_over_several_publishes(forms: Path) -> None:
+    seen = list[Progress]()
+    opened, _ = library(publish_seconds=1e-9)
+    with opened:
+        report = opened.index([forms], progress=seen.append)
+    steps = [(step.done, step.total) for step in seen if step.stage == "contextualize"]
+    assert steps == sorted(steps)
+    assert {total for _, total in steps} == {report.chunks}
+    assert steps[-1] == (report.chunks, report.chunks)
 
 
 def test_the_time_ends_the_writing_and_the_next_run_goes_on(forms: Path) -> None:
@@ -302,6 +342,46 @@ def test_sentences_of_two_models_are_never_mixed(forms: Path, tmp_path: Path) ->
     report, _ = index(context_model=str(other), context_minutes=1e-9)
     assert not any(sentence for some in said().values() for _, sentence in some)
     assert report.unwritten == report.chunks
+
+
+def test_both_forms_are_kept_and_changing_back_loads_no_model(forms: Path) -> None:
+    index(forms, context_minutes=0)
+    generator, loaded = FakeGenerator(about), list[Path]()
+
+    @contextmanager
+    def open_engine(path: Path, **_how: Any) -> Iterator[FakeGenerator]:
+        loaded.append(path)
+        yield generator
+
+    def write(store: Store, request: str) -> list[str]:
+        model = InstalledModel(
+            name="writer", role="context", path=Path("writer.gguf"), identity="w", context_length=2048,
+            context_form=ContextForm(request, "This chunk"),
+        )  # fmt: skip
+        workers = LocalWorkers(EMBEDDER, model, open_engine=open_engine)
+        writer = SentenceWriter(store, workers, model, quick_vocabulary, lambda _progress: None)
+        writer.prepare([])
+        assert writer.missing() > 0
+        writer.write(math.inf, math.inf)
+        assert writer.missing() == 0
+        return [row.sentence for row in store.chunks()]
+
+    with closing(Store(Path("lib"), write=True)) as store:
+        asked = write(store, "Ask.")
+        count = len(generator.prompts)
+        write(store, "Situate it.")
+        assert [prompt.partition("</document>\n\n")[2][:3] for prompt in generator.prompts] == [
+            *["Ask"] * count,
+            *["Sit"] * count,
+        ]
+        assert write(store, "Ask.") == asked
+    assert (len(generator.prompts), len(loaded)) == (2 * count, 2)
+
+
+def test_the_form_is_remembered(forms: Path, run: Run) -> None:
+    run("index", "forms", "--library", "lib", "--profile", "tiny", "--context-form", "sentences", parts=QUICK)
+    with Library("lib", parts=QUICK) as opened:
+        assert opened.settings.context_form == "sentences"
 
 
 def test_copies_of_a_document_share_their_sentences(forms: Path) -> None:

@@ -13,7 +13,7 @@ import local_rag
 from local_rag.cli.main import cli
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256
-from local_rag.model_records import Calibration, InstalledModel, Role
+from local_rag.model_records import Calibration, ContextForm, InstalledModel, Role
 from local_rag.models.models_folder import default_models_directory, sha256_of
 from local_rag.models.own_models import MODEL_FORMATS
 from local_rag.models.registry import HubSource, WheelSource, load_registry, missing_files, resolve, verify
@@ -322,6 +322,7 @@ def test_a_registry_of_ones_own_is_read_resolved_and_verified(tmp_path: Path) ->
         context_length = 512
         sources = [{{ hub = "a/b", revision = "main" }}]
         files = [{{ name = "foo.gguf", bytes = 3, sha256 = "{sha256}" }}]
+        sentence_form = {{ request = "Situate it." }}
         [models.foo.calibration]
         recipe = "r"
         bias = -1.0
@@ -343,6 +344,7 @@ def test_a_registry_of_ones_own_is_read_resolved_and_verified(tmp_path: Path) ->
         path=tmp_path / "foo/foo.gguf",
         identity=sha256,
         context_length=512,
+        sentence_form=ContextForm("Situate it."),
         calibration=Calibration("r", -1.0, {"right": 0.5}, answer_from=0.6, quote_from=0.1),
     )
 

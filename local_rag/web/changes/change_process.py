@@ -82,14 +82,15 @@ def carry_out(
         if order.do == "contexts":
             library.write_contexts(stop=Turns(lines).stop, progress=on_progress)
             return
-        library.index(order.paths, progress=on_progress)
+        # Other orders wait for this one, so the sentences are left until nobody asks.
+        library.index(order.paths, contexts=False, progress=on_progress)
         if order.do != "watch":
             return
         tell("waiting")
         with closing(Watch(library.folder)) as watch:
             for _ in batches(watch, lambda: [root.path for root in library.roots()], Event()):
                 with suppress(LocalRagError):  # another writer: the next change is seen again
-                    library.index(progress=on_progress)
+                    library.index(contexts=False, progress=on_progress)
                 tell("waiting")
 
 
