@@ -160,7 +160,7 @@ def ask_server(
                 if event == "other":
                     return None
                 if event == "error":
-                    raise LocalRagError(value)
+                    raise StoppedError(value) if stop() else LocalRagError(value)
                 on_event(event, value)
     except StoppedError:
         if stop():

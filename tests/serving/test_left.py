@@ -8,19 +8,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from local_rag.errors import StoppedError
 from local_rag.library import Library
 from local_rag.records import Found
 from local_rag.serialization import from_plain
 from local_rag.serving.leaving import leave, listen, may_leave
 from local_rag.serving.left import Left
-from local_rag.serving.socket_client import ask_server, connect, is_served, running, socket_path, stop_left
+from local_rag.serving.socket_client import ask_server, is_served, running, socket_path, stop_left
 from tests.conftest import Run
 from tests.support.served import QUESTION, command_line_server, parts, wait_until
 
@@ -45,9 +47,8 @@ def left_behind(
     left = list[Left]()
 
     async def run() -> None:
-        left.append(
-            Left(listener, lambda: Library(folder, parts=parts(), **settings), memory=memory, look_seconds=0.05)
-        )
+        opened = partial(Library, folder, parts=parts(), **{"keep_warm": 5.0, **settings})
+        left.append(Left(listener, opened, memory=memory, look_seconds=0.05))
         await left[0].run()
 
     thread = threading.Thread(target=lambda: asyncio.run(run()), daemon=True)
@@ -174,13 +175,17 @@ def test_what_a_new_index_holds_is_found(folder: Path, documents: Path, runtime:
 
 
 def test_a_search_that_is_stopped_has_what_it_found(folder: Path, runtime: Path) -> None:
-    asked = {"do": "find", "question": "Which documents deal with leave?"}
+    asked, begun = {"do": "find", "question": "Which documents deal with leave?"}, threading.Event()
     with left_behind(folder):
-        whole, stopped = (ask_server(folder, {}, asked, lambda ends=ends: ends, halfway=True) for ends in (False, True))
-    assert whole is not None
-    assert from_plain(Found, whole["found"]).complete
-    if stopped is not None:  # it may have been stopped before it began
-        assert from_plain(Found, stopped["found"]).count <= from_plain(Found, whole["found"]).count
+        whole = ask_server(folder, {}, asked, begun.is_set, halfway=True)
+        assert whole is not None
+        found = from_plain(Found, whole["found"])
+        assert found.count
+        with suppress(StoppedError):  # it was stopped before it began
+            half = ask_server(folder, {}, asked, begun.is_set, lambda *_: begun.set(), halfway=True)
+            assert half is not None
+            assert from_plain(Found, half["found"]).count <= found.count
+        assert begun.is_set()
 
 
 def test_a_server_takes_its_place(folder: Path, runtime: Path, run: Run) -> None:
@@ -224,7 +229,7 @@ def test_who_may_leave_one(folder: Path, documents: Path, runtime: Path, monkeyp
 @pytest.fixture
 def library(documents: Path, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A library that the real embedder has made, for which commands leave a process behind."""
-    monkeypatch.setenv("LOCAL_RAG_KEEP_WARM", "3")
+    monkeypatch.delenv("LOCAL_RAG_KEEP_WARM")
     folder = documents.parent / ".local-rag"
     command(["index", "documents", "--profile", "tiny", "--context", "headings"])
     yield folder
@@ -240,12 +245,12 @@ def command(arguments: list[str]) -> subprocess.CompletedProcess[str]:
 @pytest.mark.slow
 def test_a_command_leaves_a_process_behind(library: Path) -> None:
     first, second = (command(["search", "when does the boat leave", "--top", "1"]) for _ in range(2))
-    assert "Models stay loaded for 3 minutes; `local-rag stop` ends this." in first.stderr
+    assert "Models stay loaded for 5 minutes; `local-rag stop` ends this." in first.stderr
     assert "Models stay" not in second.stderr
     assert "boat.txt" in first.stdout
     assert first.stdout == second.stdout
     for done in (first, second):
-        modules = set(json.loads(done.stderr.splitlines()[-1 if done is second else -2]))
+        modules = set(json.loads(done.stderr.splitlines()[-1]))
         assert modules.isdisjoint({"numpy", "pydantic", "faiss", "onnxruntime", "sqlite3", "rich", "asyncio"})
         assert len(modules) < 230, "each takes time before the first word"
     found = running(library)
@@ -268,7 +273,7 @@ def test_what_was_killed_is_replaced(library: Path) -> None:
     found = running(library)
     assert found is not None
     os.kill(found.process, 9)
-    wait_until(lambda: connect(library) is None)
+    wait_until(lambda: not is_served(library))
     again = command(["search", "boat"])
     assert "Models stay" in again.stderr
     assert running(library) is not None
