@@ -197,6 +197,14 @@ class Holdings:
             index = index_command(self.folder, "PATH")
             raise LibraryError(f"The library {self.folder} holds no documents; index some with `{index}`.")
 
+    def missing_notice(self) -> str:
+        """Return how much can be searched so far, if the first index() has not ended, else nothing."""
+        manifest = live_index(self._shared.indexes, self.settings, self.folder).manifest
+        if expected := manifest.get("expected"):
+            so_far = f"{manifest['documents']} of about {expected} documents can be searched so far"
+            return f"The first `local-rag index` has not ended: {so_far}."
+        return ""
+
     def overview(self) -> Overview:
         """Return what the library holds at a glance."""
         if not self._has_store:

@@ -28,7 +28,7 @@ from local_rag.asking import (
 )
 from local_rag.catalogue.contents import FileStates
 from local_rag.cluster.on_request import indexes_of, network_of, workers_of
-from local_rag.conversation import Conversation
+from local_rag.conversation import Ask, Conversation
 from local_rag.errors import LibraryError, require_known
 from local_rag.files import DEFAULT_FOLDER, LOCAL_DISK, Disk, write_whole
 from local_rag.holdings import Shared
@@ -389,9 +389,12 @@ class Library(View):
             yield store, self._open_answerer(), self.pipeline()
         self._shared.answerer = self._shared.gate_base = None
 
-    def chat(self) -> Conversation:
-        """Start a conversation, which the library's history stores if the setting `history` allows it."""
-        return Conversation(self.ask, History(self.folder, kept=self.settings.retention.conversations))
+    def chat(self, ask: Ask | None = None) -> Conversation:
+        """Start a conversation, which the library's history stores if the setting `history` allows it.
+
+        Something else may answer the questions: `ask`.
+        """
+        return Conversation(ask or self.ask, History(self.folder, kept=self.settings.retention.conversations))
 
     def load(self, *, answering: bool = False) -> None:
         """Load the models for searching, and with `answering` also for answering, before the first question."""

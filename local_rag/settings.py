@@ -27,6 +27,7 @@ from local_rag.records import Chunker, ContextMode, WrittenForm
 # The library remembers the settings that shape its index, so `search` and `ask` do not need the flags of `index`.
 # Only the user permits these, in the environment or in a file of the user's own: whoever made a library did not.
 _USERS_OWN = ("answer_hosts",)
+MOST_WARM_MINUTES = 24 * 60  # a library that others have made may keep no process for longer
 _MODELS = ("context_model", "answer_model", "embed_model", "rerank_model")
 _CONTEXTS = ("context", "context_form")
 REMEMBERED = ("profile", "embed_model", "context_model", "chunker", "chunk_tokens", "overlap", *_CONTEXTS)
@@ -203,6 +204,13 @@ class Settings(BaseSettings):
     idle_seconds: float = Field(
         default=900.0, gt=0, description="the time after which `serve` unloads models that are not in use"
     )
+    keep_warm: float = Field(
+        default=5.0,
+        ge=0,
+        le=MOST_WARM_MINUTES,
+        description="the minutes for which a process that `ask`, `search`, `find`, `chat` or `extract` leaves behind "
+        "keeps the models loaded after the last question; 0: none is left",
+    )
     cluster: ClusterSettings = ClusterSettings()
     search_engine: SearchEngineSettings = SearchEngineSettings()
     publish_seconds: float = Field(
@@ -253,6 +261,7 @@ class SettingFields(TypedDict, total=False):
     usage_counts: bool | None
     audit_log: bool | None
     idle_seconds: float | None
+    keep_warm: float | None
     cluster: Mapping[str, Any] | None
     search_engine: Mapping[str, Any] | None
     publish_seconds: float | None

@@ -125,6 +125,14 @@ def _writes_no_sentences() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _leaves_no_process() -> Iterator[None]:
+    """Let only the tests that want one leave a process behind that keeps models."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LOCAL_RAG_KEEP_WARM", "0")
+        yield
+
+
 @pytest.fixture(scope="session")
 def embed_model() -> InstalledModel:
     return resolve("all-minilm-l6-v2", "embed")

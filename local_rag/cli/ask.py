@@ -9,6 +9,7 @@ import click
 from local_rag.answering.translations import is_answered_in_english
 from local_rag.asking import AskOptions
 from local_rag.cli.answer_output import AnswerText, print_below
+from local_rag.cli.loaded import Loaded
 from local_rag.cli.options import (
     FILE,
     Command,
@@ -25,7 +26,6 @@ from local_rag.cli.search import passage_as_text
 from local_rag.display import answer_as_dict, one_line, printable_json
 from local_rag.records import Answer, Passage, Written
 from local_rag.serialization import from_plain
-from local_rag.serving.socket_client import ask_server
 
 
 @click.command(cls=Command, epilog='Example: local-rag ask "How long is parental leave?"')
@@ -90,13 +90,12 @@ def command(
         elif event == "token":
             write(from_plain(Written, value))
 
-    if served := ask_server(
-        library, settings, {"do": "ask", "question": question, "options": options}, on_event=on_event
-    ):
+    loaded = Loaded(library, settings)
+    if served := loaded.ask({"do": "ask", "question": question, "options": options}, on_event):
         answer, changed = from_plain(Answer, served["found"]["answer"]), served["found"].get("changed", ())
         if verbose:
             again = " The answer was given before." if served["found"]["again"] else ""
-            click.echo(f"Answered by the running server of this library.{again}", err=True)
+            click.echo(f"Answered by {loaded.name}.{again}", err=True)
     else:
         with open_library(library, **settings) as opened, IndexProgress() as progress:
 

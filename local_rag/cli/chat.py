@@ -2,14 +2,17 @@
 
 import contextlib
 import sys
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from local_rag.asking import AskOptions, KeptConversation
+from local_rag.asking import AskOptions, KeptConversation, Turn
 from local_rag.cli.answer_output import AnswerText, print_below
+from local_rag.cli.loaded import Loaded
 from local_rag.cli.options import (
     Command,
     json_option,
@@ -22,6 +25,8 @@ from local_rag.cli.search import passage_as_text
 from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError, MissingError
 from local_rag.files import permissions_of_regular, writable, write_whole
+from local_rag.records import Answer, Written
+from local_rag.serialization import from_plain
 
 if TYPE_CHECKING:
     from local_rag.conversation import Conversation
@@ -53,7 +58,11 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
 
     Lines that begin with a slash are commands; /help lists them. The library stores conversations.
     """
-    with open_library(library, **settings) as opened, contextlib.closing(opened.chat()) as conversation:
+    loaded = Loaded(library, settings)
+    with (
+        open_library(library, **settings) as opened,
+        contextlib.closing(opened.chat(partial(_answer, loaded, opened))) as conversation,
+    ):
         opened.require_documents()
         opened.manifest()  # reports a library that cannot be searched before the first question
         conversation.options = options
@@ -74,6 +83,29 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
                 click.echo(f"Error: {one_line(str(error))}", err=True)
             except KeyboardInterrupt:
                 click.echo("\nStopped.", err=True)
+
+
+def _answer(
+    loaded: Loaded,
+    opened: "Library",
+    question: str,
+    options: AskOptions,
+    /,
+    *,
+    earlier: tuple[Turn, ...],
+    on_text: Callable[[Written], None],
+) -> Answer:
+    """Answer a question by the process that has the models loaded, or else by a library that is open here."""
+
+    def on_event(event: str, value: Any) -> None:
+        if event == "token":
+            on_text(from_plain(Written, value))
+
+    request = {"do": "ask", "question": question, "options": options, "earlier": earlier}
+    if served := loaded.ask(request, on_event):
+        answer: Answer = from_plain(Answer, served["found"]["answer"])
+        return answer
+    return opened.ask(question, options, earlier=earlier, on_text=on_text)
 
 
 def _read_line(prompt: str) -> str | None:

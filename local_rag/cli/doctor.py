@@ -8,9 +8,11 @@ import click
 
 from local_rag.bundle.installed import receipt
 from local_rag.bundle.prefix import differences
+from local_rag.cli.loaded import running_as_text
 from local_rag.cli.options import Command, json_option, library_options
 from local_rag.display import one_line, printable_json
-from local_rag.maintenance.checks import check_bundle, diagnose
+from local_rag.maintenance.checks import CheckResult, check_bundle, diagnose
+from local_rag.serving.socket_client import running
 
 _COLOURS = {"ok": "green", "warning": "yellow", "failed": "red"}
 
@@ -26,8 +28,10 @@ def command(library: Path, profile: str | None, as_json: bool) -> None:
     """
     installed = receipt()
     bundled = [check_bundle(installed, list(differences(Path(sys.prefix))))] if installed else []
+    found = running(library.resolve())
+    process = [CheckResult("process", "ok", running_as_text(found, library))] if found else []
     results = []
-    for result in chain(bundled, diagnose(library, profile=profile)):
+    for result in chain(bundled, diagnose(library, profile=profile), process):
         results.append(result)
         if not as_json:
             mark = click.style(f"{result.severity:8}", fg=_COLOURS[result.severity])

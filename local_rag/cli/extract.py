@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from local_rag.asking import Filters
+from local_rag.cli.loaded import Loaded
 from local_rag.cli.options import (
     FILE,
     Command,
@@ -28,7 +29,7 @@ from local_rag.cli.progress import IndexProgress
 from local_rag.display import counted, display_path, one_line, printable_json
 from local_rag.errors import QuestionError
 from local_rag.extraction.columns import Column, parse_columns
-from local_rag.extraction.extraction import Table
+from local_rag.extraction.extraction import Table, table_from
 from local_rag.serving.extracted_files import require_form, row_as_dict, write_table
 from local_rag.serving.table_files import read_columns
 
@@ -87,15 +88,19 @@ def command(
         if columns and output.resolve() == columns.resolve():
             raise QuestionError(f"{one_line(display_path(output))} holds the columns; name another file for the table.")
     limits = replace(filters, as_of=as_of)
-    with open_library(library, **settings) as opened, IndexProgress() as progress:
+    request = {"do": "extract", "columns": asked, "filters": limits, "newest": newest, "most": first or 0}
+    with open_library(library, **settings) as opened:
         if output:
             say_if_indexed(opened, output)
-        with stopping("Stopping; what was answered is stored.") as stopped:
-            table = opened.extract(
-                asked, filters=limits, newest=newest, most=first or 0, progress=progress, stop=stopped.is_set
-            )
-        progress.stop()
-        say_what_is_missing(opened)
+        with stopping("Stopping; what was answered is stored.") as stopped, IndexProgress() as progress:
+            if served := Loaded(library, settings).ask(request, stop=stopped.is_set):
+                table = table_from(served["found"])
+            else:
+                table = opened.extract(
+                    asked, filters=limits, newest=newest, most=first or 0, progress=progress, stop=stopped.is_set
+                )
+                progress.stop()
+                say_what_is_missing(opened)
     if not table.rows:
         raise QuestionError(no_matching_document(library, limits) if limits else "The library holds no documents.")
     if output:

@@ -45,6 +45,7 @@ COMMANDS = {
     "search": "Find the passages that fit a question.",
     "serve": "Serve a web page that answers questions and shows the evidence.",
     "status": "Show what the library contains, and what is out of date and why.",
+    "stop": "End the process that keeps the models loaded.",
     "tables": "List the tables of the documents, with their columns.",
 }
 # The modules of commands that share one; in it each is called like the command. Others are the `command` of their own.

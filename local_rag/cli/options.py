@@ -188,10 +188,8 @@ def open_library(folder: Path, **settings: Any) -> "Library":
 
 def say_what_is_missing(opened: "Library") -> None:
     """Say on stderr how much can be searched so far, if the first `index` has not ended."""
-    manifest = opened.manifest()
-    if expected := manifest.get("expected"):
-        so_far = f"{manifest['documents']} of about {expected} documents can be searched so far"
-        click.echo(f"The first `local-rag index` has not ended: {so_far}.", err=True)
+    if notice := opened.missing_notice():
+        click.echo(notice, err=True)
 
 
 def say_if_indexed(opened: "Library", output: Path) -> None:

@@ -1,6 +1,7 @@
 """What a library contains: `local-rag status` and `local-rag documents`."""
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,6 +9,7 @@ import click
 from rich.filesize import decimal
 
 from local_rag.asking import Filters
+from local_rag.cli.loaded import running_as_text
 from local_rag.cli.options import Command, filter_options, json_option, library_options, open_library
 from local_rag.display import (
     counted,
@@ -19,6 +21,7 @@ from local_rag.display import (
     printable,
     printable_json,
 )
+from local_rag.serving.socket_client import running
 
 if TYPE_CHECKING:
     from local_rag.catalogue.library_status import Status
@@ -35,7 +38,14 @@ def status(library: Path, as_json: bool, **settings: Any) -> None:
     """Show what the library contains, how it was built, and what is stale and why. Nothing is changed."""
     with open_library(library, **settings) as opened:
         status = opened.status()
-    click.echo(printable_json(status) if as_json else _as_text(status))
+    found = running(library.resolve())
+    if as_json:
+        told = {one.name: getattr(status, one.name) for one in fields(status)}
+        click.echo(printable_json({**told, "running": found}))
+    else:
+        click.echo(_as_text(status))
+        if found:
+            click.echo(one_line(running_as_text(found, library)))
 
 
 def _as_text(status: "Status") -> str:

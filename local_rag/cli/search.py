@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from local_rag.asking import AskOptions, Filters
+from local_rag.cli.loaded import Loaded
 from local_rag.cli.options import (
     FILE,
     Command,
@@ -36,9 +37,8 @@ from local_rag.display import (
 )
 from local_rag.errors import LocalRagError
 from local_rag.files import permissions_of_regular, writable, write_whole
-from local_rag.records import Correction, Passage
+from local_rag.records import Correction, Found, Passage
 from local_rag.serialization import from_plain
-from local_rag.serving.socket_client import ask_server
 
 _TOP = 10
 
@@ -72,12 +72,13 @@ def search(
     require_question(question)
     top = top or (None if every else _TOP)
     request = {"do": "search", "question": question, "top": top, "every": every, "min_score": min_score}
-    if served := ask_server(library, settings, {**request, "options": options}):
+    loaded = Loaded(library, settings)
+    if served := loaded.ask({**request, "options": options}):
         passages = from_plain(list[Passage], served["found"]["passages"])
         corrections = from_plain(list[Correction], served["found"]["corrections"])
         reranks, profile = served["reranks"], served["profile"]
         if explain:
-            click.echo("Answered by the running server of this library.", err=True)
+            click.echo(f"Answered by {loaded.name}.", err=True)
     else:
         with open_library(library, **settings) as opened:
             opened.require_documents()
@@ -162,14 +163,19 @@ def find(
         with writable(table):
             if permissions_of_regular(table) is not None and table.stat().st_size:
                 raise LocalRagError(f"{table} already exists; name another file.")
-    with open_library(library, **settings) as opened, stopping() as stopped, IndexProgress() as progress:
-        opened.require_documents()
-        is_exact = count or negated or about or bool(sort)
-        # Imported here because --help needs no numpy.
-        from local_rag.retrieval.find_question import exact_question
+    exactly: dict[str, Any] = {"count": count, "negated": negated, "about": about, "sort": sort}
+    request = {"do": "find", "question": question, "filters": filters, **exactly}
+    with stopping() as stopped:
+        if served := Loaded(library, settings).ask(request, stop=stopped.is_set):
+            found = from_plain(Found, served["found"])
+        else:
+            with open_library(library, **settings) as opened, IndexProgress() as progress:
+                opened.require_documents()
+                # Imported here because --help needs no numpy.
+                from local_rag.retrieval.find_question import exact_question
 
-        exact = exact_question(question, count=count, negated=negated, about=about, sort=sort) if is_exact else None
-        found = opened.find(question, filters=filters, exact=exact, progress=progress, stop=stopped.is_set)
+                exact = exact_question(question, **exactly) if any(exactly.values()) else None
+                found = opened.find(question, filters=filters, exact=exact, progress=progress, stop=stopped.is_set)
     if table is not None:
         with writable(table):
             write_whole(table, found_as_csv(found))

@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Lock
+from typing import Any
 
 from local_rag.asking import Filters
 from local_rag.errors import LibraryError, StoppedError
@@ -16,6 +17,7 @@ from local_rag.keys import key_of
 from local_rag.llama.generator import never
 from local_rag.records import Passage, Progress, found_passage
 from local_rag.retrieval.version_families import Versions
+from local_rag.serialization import from_plain
 from local_rag.store.cell_rows import (
     corrections,
     drop_correction,
@@ -56,6 +58,18 @@ class Table:
     def missing(self) -> int:
         """Return how many cells were not asked yet."""
         return sum(cell is None for row in self.rows for cell in row.cells)
+
+
+def table_from(plain: Mapping[str, Any]) -> Table:
+    """Return a table from its JSON form; raise ValueError for that of another version."""
+    try:
+        rows = [
+            Row(**{**row, "cells": tuple(cell if cell is None else cell_from(cell) for cell in row["cells"])})
+            for row in plain["rows"]
+        ]
+        return Table(from_plain(tuple[Column, ...], plain["columns"]), tuple(rows), plain["asked"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(error) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,7 +155,13 @@ class _CachedAsk:
             job.check()
 
         self.answer = library.ask(
-            question, options, earlier=earlier, on_passages=on_passages, on_text=on_text, stop=job.ended
+            question,
+            options,
+            earlier=earlier,
+            on_passages=on_passages,
+            on_text=on_text,
+            progress=job.tell,
+            stop=job.ended,
         )
         # If another process has published in the meantime, the answer belongs to the newer index.
         complete = self.answer.found is None or self.answer.found.complete

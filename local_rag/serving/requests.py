@@ -3,7 +3,8 @@
 import ipaddress
 from dataclasses import dataclass, field
 
-from local_rag.asking import DEFAULT_OPTIONS, HOST, AskOptions, Person, Turn, require_question
+from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, HOST, AskOptions, Filters, Person, Turn, require_question
+from local_rag.extraction.columns import Column
 from local_rag.records import Answer
 
 MAX_TOP = 1000
@@ -50,6 +51,31 @@ class SearchRequest:
 
     def __post_init__(self) -> None:
         require_question(self.question)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindRequest:
+    """A search of all documents as in `Library.find`; if a field says how, the question is what to look for."""
+
+    question: str
+    filters: Filters = EVERYTHING
+    count: bool = False
+    negated: bool = False
+    about: bool = False
+    sort: str = ""
+
+    def __post_init__(self) -> None:
+        require_question(self.question)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRequest:
+    """A table as in `Library.extract`."""
+
+    columns: tuple[Column, ...]
+    filters: Filters = EVERYTHING
+    newest: bool = False
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

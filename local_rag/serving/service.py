@@ -14,18 +14,28 @@ from typing import Any, TypeVar
 from local_rag.asking import Mark, Person
 from local_rag.display import one_line
 from local_rag.errors import LocalRagError
+from local_rag.extraction.extraction import Table
 from local_rag.extraction.saved_tables import SavedTable
 from local_rag.feedback.gaps import Gap
 from local_rag.feedback.marks import Marked
 from local_rag.files import AUDIT_FILE, DEFAULT_FOLDER
 from local_rag.library import Library
 from local_rag.records import Answer, Correction, Found, Passage
+from local_rag.retrieval.find_question import exact_question
 from local_rag.retrieval.searcher import Trace
 from local_rag.serialization import from_plain
 from local_rag.serving.cached_answers import Conversations, answer
 from local_rag.serving.job import Job
 from local_rag.serving.metrics import Metrics
-from local_rag.serving.requests import MAX_TOP, AskRequest, Caller, SearchRequest, ServedAnswer
+from local_rag.serving.requests import (
+    MAX_TOP,
+    AskRequest,
+    Caller,
+    FindRequest,
+    SearchRequest,
+    ServedAnswer,
+    TableRequest,
+)
 from local_rag.serving.threads import Threads
 from local_rag.serving.worker import LibraryWorker
 from local_rag.view import View
@@ -127,6 +137,20 @@ class Service:
 
         return self._submit(work, caller, "find")
 
+    def find_all(self, request: FindRequest, caller: Caller) -> Job[Found]:
+        """Queue a search of all documents, however long it takes; one that is stopped has what it has found."""
+
+        def work(library: Library, job: Job[Found]) -> Found:
+            self._audit(library, caller, question=request.question)
+            library.require_documents()
+            how = {name: getattr(request, name) for name in ("count", "negated", "about", "sort")}
+            exact = exact_question(request.question, **how) if any(how.values()) else None
+            return library.seen_by(caller.person.limits).find(
+                request.question, filters=request.filters, exact=exact, progress=job.tell, stop=job.ended
+            )
+
+        return self._submit(work, caller, "find all")
+
     def gaps(self, caller: Caller) -> Job[list[Gap]]:
         """Queue the grouping of the questions that were not answered, which takes the embedder."""
         person = caller.person
@@ -163,6 +187,22 @@ class Service:
             return seen.extract(table.columns, filters=table.filters, newest=newest, most=most, stop=stop).missing
 
         return self._submit(work, caller, "extract")
+
+    def extract_all(self, request: TableRequest, caller: Caller) -> Job[Table]:
+        """Queue a whole table; one that is stopped has what was asked until then."""
+
+        def work(library: Library, job: Job[Table]) -> Table:
+            self._audit(library, caller, questions=[column.question for column in request.columns])
+            return library.seen_by(caller.person.limits).extract(
+                request.columns,
+                filters=request.filters,
+                newest=request.newest,
+                most=request.most,
+                progress=job.tell,
+                stop=job.ended,
+            )
+
+        return self._submit(work, caller, "extract all")
 
     def read_ahead(self, request: SearchRequest, caller: Caller) -> None:
         """Let the model read what a search has found, until a job of this library waits: a question may follow.

@@ -1,6 +1,7 @@
 """Let a running server of the same library, user and machine answer. Nothing heavy is imported for it.
 
-The server listens on a Unix socket in the user's runtime directory, which nobody else may enter.
+The server listens on a Unix socket in the user's runtime directory, which nobody else may enter. It is one that the
+user has started, or a process that an earlier command has left behind (see `leaving.py`).
 """
 
 import hashlib
@@ -10,8 +11,10 @@ import select
 import socket
 import stat
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +22,20 @@ from local_rag.errors import LocalRagError, StoppedError
 from local_rag.serialization import to_line
 
 _SECONDS, _POLL_SECONDS = 5.0, 0.1
+_FIRST_SECONDS = 20.0  # until the first line of a server; one that is still being started answers later
+_STOP_SECONDS = 10.0
 _PART = 64 * 1024
-_NO_SETTINGS = {"LOCAL_RAG_TOKEN", "LOCAL_RAG_TOKEN_FILE"}  # variables that shape no answer
+SECRETS = frozenset({"LOCAL_RAG_TOKEN", "LOCAL_RAG_TOKEN_FILE"})
+_NO_SETTINGS = SECRETS | {"LOCAL_RAG_KEEP_WARM"}  # variables that shape no answer
+_PROGRAM = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that is running: its process, and if a command left it behind, how long it stays without a question."""
+
+    process: int
+    seconds_left: float | None
 
 
 def socket_path(library: Path) -> Path:
@@ -55,14 +70,16 @@ def connect(library: Path) -> socket.socket | None:
 
 
 def environment() -> dict[str, str]:
-    """Return the environment variables that shape the answers of a library."""
+    """Return what shapes the answers of a library besides its settings: environment variables, and the program."""
     named = {name: value for name, value in os.environ.items() if name.startswith("LOCAL_RAG_") and value}
     # A relative path names another file in another working directory.
-    return {
+    shaping = {
         name: str(Path(value).expanduser().resolve()) if "/" in value or name == "LOCAL_RAG_MODELS" else value
         for name, value in named.items()
         if name not in _NO_SETTINGS
     }
+    # Another version of the program, installed meanwhile, may answer otherwise.
+    return {"program": f"{_PROGRAM} {_PROGRAM.joinpath('__init__.py').stat().st_mtime_ns}", **shaping}
 
 
 def is_served(library: Path) -> bool:
@@ -73,38 +90,85 @@ def is_served(library: Path) -> bool:
     return connection is not None
 
 
+def running(library: Path) -> Running | None:
+    """Return the server of a library that is running, or None."""
+    for event, value in _told(library, "state", lambda: False):
+        if event == "done":
+            return Running(value["process"], value["seconds_left"])
+    return None
+
+
+def stop_left(library: Path) -> bool:
+    """End the process that a command has left behind; return whether it has ended, or there was none."""
+    began = time.monotonic()
+    for _ in _told(library, "stop", lambda: time.monotonic() - began > _STOP_SECONDS):
+        pass  # until it has gone, which ends the connection
+    return not is_served(library)
+
+
+def _told(library: Path, do: str, stop: Callable[[], bool]) -> Iterator[tuple[str, Any]]:
+    """Ask the server of a library for something that is no question, and yield what it tells until it ends."""
+    connection = connect(library)
+    if connection is None:
+        return
+    with closing(connection), suppress(OSError, ValueError, KeyError, StoppedError):
+        connection.sendall(to_line({"do": do, "environment": environment()}))
+        for line in _lines(connection, stop):
+            happened = json.loads(line)
+            yield happened["event"], happened["value"]
+
+
 def ask_server(
     library: Path,
     settings: Mapping[str, Any],
     request: Mapping[str, Any],
     stop: Callable[[], bool] = lambda: False,
     on_event: Callable[[str, Any], None] = lambda _event, _value: None,
+    *,
+    halfway: bool = False,
+    first_seconds: float = _FIRST_SECONDS,
 ) -> dict[str, Any] | None:
-    """Let the server of a library run a `search` or an `ask`; return None if there is none or its settings differ.
+    """Let the server of a library answer a request; return None if there is none or its settings differ.
 
-    Once `stop` returns true the server is left, which ends the job there, and StoppedError is raised.
-    Flags that set models or search settings apply only to this command, so the command then does the work itself.
+    One that tells nothing in the first seconds, or ends before it has told anything, is none either. Once `stop`
+    returns true, the job ends there: the server is left, and StoppedError is raised, or if what was done `halfway`
+    counts, that is returned. Flags that set models or search settings apply only to this command, so the command then
+    does the work itself.
     """
     if any(value is not None for value in settings.values()):
         return None
     connection = connect(library.resolve())
     if connection is None:
         return None
+    late, heard = time.monotonic() + first_seconds, False
+
+    def ends() -> bool:
+        stopped = stop()
+        if stopped and halfway:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_WR)
+        return (stopped and not halfway) or (not heard and time.monotonic() > late)
+
     try:
         with closing(connection):
             connection.sendall(to_line({**request, "environment": environment()}))
-            for line in _lines(connection, stop):
+            for line in _lines(connection, ends):
                 happened = json.loads(line)
-                event, value = happened["event"], happened["value"]
+                event, value, heard = happened["event"], happened["value"], True
                 if event == "done":
                     return dict(value)
                 if event == "other":
                     return None
                 if event == "error":
-                    raise LocalRagError(value)
+                    raise StoppedError(value) if stop() else LocalRagError(value)
                 on_event(event, value)
+    except StoppedError:
+        if stop():
+            raise
     except (OSError, ValueError):
         pass  # the server ended while one side was writing
+    if not heard:
+        return None
     raise LocalRagError("The server of this library stopped before it answered; run the command again.")
 
 

@@ -1,4 +1,4 @@
-"""Answer `search` and `ask` of the command line, through a Unix socket that only the same user can open."""
+"""Answer the commands of the same user, through a Unix socket that nobody else can open."""
 
 import asyncio
 import contextlib
@@ -8,56 +8,85 @@ import socket
 import struct
 import sys
 from contextlib import aclosing
-from typing import Any
+from functools import partial
+from typing import Any, Protocol
 
-from local_rag.errors import LocalRagError, QuestionError
+from local_rag.errors import LocalRagError, QuestionError, StoppedError
 from local_rag.library import Library
-from local_rag.records import Written
+from local_rag.records import Progress, Written
 from local_rag.retrieval.searcher import Trace
 from local_rag.serialization import from_plain, to_line
 from local_rag.serving.job import Event, Failure, Job, PassagesFound, QueuePosition, Result
-from local_rag.serving.requests import AskRequest, Caller, SearchRequest
+from local_rag.serving.leaving import listen
+from local_rag.serving.requests import AskRequest, Caller, FindRequest, SearchRequest, TableRequest
 from local_rag.serving.service import Service
-from local_rag.serving.socket_client import connect, environment, is_private, socket_path
+from local_rag.serving.socket_client import environment, running, socket_path, stop_left
 
 _LONGEST_LINE = 64 * 1024
 _LINE_SECONDS = 10.0
 _PING_SECONDS = 3600.0  # the client needs no pings
 
 
-class SocketServer:
-    """Listen on the socket of a library; each connection is one line with a request, and lines with events."""
+class Staying(Protocol):
+    """How long a process that a command has left behind stays, and what ends it."""
 
-    def __init__(self, service: Service) -> None:
-        self._service = service
+    @property
+    def minutes(self) -> float:
+        """Return for how long it stays after each question."""
+
+    @property
+    def seconds_left(self) -> float:
+        """Return for how long it stays if nobody asks."""
+
+    def is_current(self) -> bool:
+        """Return whether the library is still the one that was opened, with the same settings."""
+
+    def leave(self) -> None:
+        """End the process once it has done what it was asked for."""
+
+    def end(self) -> None:
+        """End the process at once."""
+
+
+class SocketServer:
+    """Listen on the socket of a library; each connection is one line with a request, and lines with events.
+
+    A server that the user has started makes the socket itself and ends where it was started. A process that a command
+    has left behind is `staying`, on a `listener` that the command has made.
+    """
+
+    def __init__(self, service: Service, staying: Staying | None = None, listener: socket.socket | None = None) -> None:
+        self._service, self._staying, self._listener = service, staying, listener
         self._library = service.library.folder
         self._path = socket_path(self._library)
         self._environment = environment()
         self._server: asyncio.Server | None = None
+        self._inode = 0
 
     async def open(self) -> None:
         """Start to listen; if that is impossible, print the reason and continue."""
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if not is_private(self._path.parent):
-                raise OSError(f"other users may enter {self._path.parent}")
-            if other := connect(self._library):
-                other.close()
-                raise OSError("another server of this library is running")
-            self._path.unlink(missing_ok=True)
-            listener = socket.socket(socket.AF_UNIX)
-            listener.bind(str(self._path))
-            self._path.chmod(0o600)  # before anybody can connect; the folder lets only this user in
+            listener = self._listener or await asyncio.to_thread(self._listen)
+            self._inode = self._path.stat().st_ino
             self._server = await asyncio.start_unix_server(self._answer, sock=listener, limit=_LONGEST_LINE)
         except OSError as error:
             print(f"The command line will not use this server: {error}.", file=sys.stderr)
 
+    def _listen(self) -> socket.socket:
+        """Return a socket that listens in the place of one that a command has left behind; raise OSError without."""
+        if (other := running(self._library)) and other.seconds_left is not None:
+            stop_left(self._library)
+        if (listener := listen(self._library)) is None:
+            raise OSError("another server of this library is running")
+        return listener
+
     async def close(self) -> None:
-        """Stop listening and remove the socket."""
+        """Stop listening and remove the socket, unless another server has put its own there."""
         if self._server:
             self._server.close()
             with contextlib.suppress(OSError):
-                self._path.unlink()
+                if self._path.stat().st_ino == self._inode:
+                    self._path.unlink()
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -71,36 +100,69 @@ class SocketServer:
             writer.close()
 
     async def _serve(self, request: dict[str, Any], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if request["environment"] != self._environment:
+        if request["do"] in ("state", "stop"):
+            await self._tell(str(request["do"]), writer)
+            return
+        if request["environment"] != self._environment or not await self._is_current():
+            if self._staying:  # the next command leaves a process behind that fits
+                self._staying.leave()
             await _send(writer, "other", None)
             return
         try:
             job = self._submit(request)
-        except QuestionError:  # the command says so itself, in the same words as without a server
+        except (QuestionError, StoppedError):  # the command says so itself, or does it while this process ends
             await _send(writer, "other", None)
             return
         except LocalRagError as error:
             await _send(writer, "error", str(error))
             return
-        gone = asyncio.ensure_future(reader.read(1))  # the client sends nothing more: an end is Ctrl-C
+        if self._staying:
+            await _send(writer, "stays", self._staying.minutes)
+        # The client sends nothing more: an end is Ctrl-C, after which some still read what was found until then.
+        gone = asyncio.ensure_future(reader.read(1))
         gone.add_done_callback(lambda _read: job.stop())
         try:
             async with aclosing(job.events(_PING_SECONDS)) as events:
                 async for event in events:
-                    if line := _line(event, self._service.library):
+                    if isinstance(event, Result):
+                        value = await self._service.aside(partial(_done, self._service.library, event.value))
+                        await _send(writer, "done", value)
+                    elif line := _line(event):
                         await _send(writer, *line)
         finally:
             gone.cancel()
 
+    async def _is_current(self) -> bool:
+        return self._staying is None or await self._service.aside(self._staying.is_current)
+
+    async def _tell(self, do: str, writer: asyncio.StreamWriter) -> None:
+        """Tell the state of this process, or end one that a command has left behind."""
+        staying = self._staying
+        if do == "stop" and not staying:
+            await _send(writer, "other", None)
+            return
+        await _send(writer, "done", {"process": os.getpid(), "seconds_left": staying and staying.seconds_left})
+        if do == "stop" and staying:
+            staying.end()
+            await asyncio.Event().wait()  # the connection ends with the process
+
     def _submit(self, request: dict[str, Any]) -> Job[Any]:
         caller = Caller("", str(request["do"]))
         fields = {name: value for name, value in request.items() if name not in ("do", "environment")}
-        if request["do"] == "ask":
-            return self._service.ask(from_plain(AskRequest, fields), caller)
-        return self._service.search(from_plain(SearchRequest, fields), caller)
+        service = self._service
+        match request["do"]:
+            case "ask":
+                return service.ask(from_plain(AskRequest, fields), caller)
+            case "find":
+                return service.find_all(from_plain(FindRequest, fields), caller)
+            case "extract":
+                return service.extract_all(from_plain(TableRequest, fields), caller)
+            case "search":
+                return service.search(from_plain(SearchRequest, fields), caller)
+        raise ValueError(f"{request['do']!r} is no request")
 
 
-def _line(event: Event[Any], library: Library) -> tuple[str, Any] | None:
+def _line(event: Event[Any]) -> tuple[str, Any] | None:
     match event:
         case QueuePosition(ahead, _):
             return "queue", ahead
@@ -108,14 +170,21 @@ def _line(event: Event[Any], library: Library) -> tuple[str, Any] | None:
             return "passages", passages
         case Written():
             return "token", event
-        case Result(value):
-            told = value
-            if isinstance(value, Trace):
-                told = {"passages": value.passages, "question": value.question, "corrections": value.corrections}
-            return "done", {"found": told, "reranks": library.reranks, "profile": library.settings.profile}
+        case Progress():
+            return "progress", event
         case Failure():
             return ("error", event.message) if event.expected else ("other", None)
     return None
+
+
+def _done(library: Library, value: Any) -> dict[str, Any]:
+    """Return a result as the command gets it, and what it says on stderr beside it."""
+    if isinstance(value, Trace):
+        value = {"passages": value.passages, "question": value.question, "corrections": value.corrections}
+    notices = []
+    with contextlib.suppress(LocalRagError):
+        notices = [notice for notice in (library.gate_notice(), library.missing_notice()) if notice]
+    return {"found": value, "reranks": library.reranks, "profile": library.settings.profile, "notices": notices}
 
 
 async def _send(writer: asyncio.StreamWriter, event: str, value: object) -> None:

@@ -74,9 +74,14 @@ class LibraryWorker:
         return len(self._waiting)
 
     @property
+    def unasked_seconds(self) -> float:
+        """How long nothing was asked; 0 while something is."""
+        return 0.0 if self._running or self._waiting else time.monotonic() - self._ended
+
+    @property
     def quiet_seconds(self) -> float:
         """How long nothing was asked of a library whose models are loaded; 0 while something is, or before they are."""
-        return time.monotonic() - self._ended if self.loaded and not self._running and not self._waiting else 0.0
+        return self.unasked_seconds if self.loaded else 0.0
 
     @property
     def shares_turns(self) -> bool:

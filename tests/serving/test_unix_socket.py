@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -114,12 +115,32 @@ def test_a_server_that_goes_away_is_an_error_in_a_sentence(folder: Path, runtime
     asking = subprocess.Popen(
         [*command, "--library", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    listener.accept()[0].close()
+    with listener.accept()[0] as connection:
+        connection.sendall(b'{"event": "queue", "value": 0}\n')
     printed, complained = asking.communicate(timeout=60)
     listener.close()
     assert (asking.returncode, printed) == (1, "")
     assert "run the command again" in complained
     assert "Traceback" not in complained
+
+
+def test_a_server_that_says_nothing_is_none(folder: Path, runtime: Path) -> None:
+    path = socket_path(folder.resolve())
+    path.parent.mkdir(mode=0o700)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+        request = {"do": "search", "question": "boat"}
+        assert ask_server(folder, {}, request, first_seconds=0.2) is None, "it hangs"
+        listener.accept()[0].close()
+
+        def end() -> None:
+            listener.accept()[0].close()
+
+        ending = threading.Thread(target=end)
+        ending.start()
+        assert ask_server(folder, {}, request) is None, "it ended while it was being asked"
+        ending.join()
 
 
 def test_nonsense_on_the_socket_harms_nobody(folder: Path, runtime: Path, run: Run) -> None:
