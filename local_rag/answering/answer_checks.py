@@ -1,17 +1,15 @@
-"""Check what an answer says against what was asked, and against what another reading of the documents says."""
+"""Check what an answer says against what was asked: a number, and nothing of all rows from some of them."""
 
 import re
 from collections.abc import Sequence
 
 from local_rag.plan_records import AnswerType
 from local_rag.text.dates import find_dates, find_times
-from local_rag.text.facts import Source, missing_facts, normalize
+from local_rag.text.facts import Source, normalize
 from local_rag.text.quantities import find_numbers
-from local_rag.text.tokens import keyword_tokens
 from local_rag.text.words import WORD, fold
 
 _LONGEST_QUESTION = 2000  # characters that are read
-_ALIKE = 0.5  # the share of the words of the shorter of two answers that say the same
 _SHORT = 4  # words of an answer that says nothing but what is asked for
 # "How many paid weeks": a number of something else, or with another unit, does not say it.
 _TIMES_ASKED = re.compile(
@@ -62,22 +60,6 @@ def gives_number(sentences: Sequence[str], question: str) -> bool:
         or any(not asked.has_date(date) for date in find_dates(text))
         or bool(find_times(text))
     )
-
-
-def say_the_same(one: Sequence[str], other: Sequence[str], kind: AnswerType, question: str) -> bool:
-    """Return whether two answers to a question say the same, as far as that can be seen.
-
-    One has the numbers, dates and names of the other and half of the words of the shorter one; to a question that is
-    answered by yes or no, both begin alike.
-    """
-    texts = [normalize(" ".join(sentences)) for sentences in (one, other)]
-    first, second = (WORD.findall(text) for text in texts)
-    if not first or not second or (kind == "yes_no" and fold(first[0]) != fold(second[0])):
-        return False
-    words, others = (set(keyword_tokens(text)) for text in texts)
-    asked = question[:_LONGEST_QUESTION]
-    lacks = [missing_facts(asked, text, [Source(said)]) for text, said in (texts, reversed(texts))]
-    return len(words & others) >= _ALIKE * min(len(words), len(others)) and not all(lacks)
 
 
 def asks_of_all_rows(question: str, rows: Sequence[str]) -> bool:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from local_rag.answering.answer_checks import gives, is_seen, say_the_same
+from local_rag.answering.answer_checks import gives, is_seen
 from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.compose import Part, compose, text_of
 from local_rag.answering.drafting import drafts, sentences_of
@@ -40,7 +40,6 @@ from local_rag.understanding.question_reader import read_plan
 _CONTEXT_TOKENS = 8192
 _KEPT = 8  # answers, for a question that is asked again, anyway or not strictly
 _REPEATED = 0.7  # the share of words that a sentence has in common with those before it
-_SURE_ALONE = 0.8  # probability from which on an answer needs no second reading
 _SURE_ANSWER = 0.0  # log odds of an answer from which on nothing more is read
 # Log odds of an answer below which the model is sure that there is none. Where no calibration says more, nothing is
 # quoted then. Of 15 such questions of the choosing halves of corpus/ and Natural Questions, 13 have no answer, and for
@@ -143,11 +142,10 @@ class Answerer:
         `show` is called with the text that stands, whenever it grows or changes.
         """
         threshold = self._threshold(question)
-        readings = self._read_enough(question, sources, more, before)
-        if not readings:
+        reading = self._read_enough(question, sources, more, before)
+        if reading is None:
             nothing = Part("", (), "refused", 0.0 if self.calibration else None)
             return compose(question, (), [nothing], threshold=threshold)
-        reading, *others = readings
         asking = _Asking(reading, _attributor(question, reading.sources, before), strict, anyway, show)
         parts = list[Part]()
         for number, asked in enumerate(reading.parts):
@@ -162,10 +160,6 @@ class Answerer:
                 parts.append(part)
         if self.form.refusal and parts[0].outcome != "answered":
             parts = parts[1:] if any(part.outcome == "answered" for part in parts) else parts[:1]
-        if len(parts) == 1 and _is_doubtful(parts[0]) and not anyway:
-            others = others or self._prepared(question, more[:1], before)
-            if any(self._differs(parts[0], other, before) for other in others):
-                parts = [replace(parts[0], outcome="quoted", differs=True)]
         return compose(question, reading.sources, parts, threshold=threshold, tokens=reading.tokens)
 
     def draft(
@@ -177,10 +171,9 @@ class Answerer:
         before: Turn | None = None,
     ) -> Draft | None:
         """Read what an answer reads, and write one to the whole question; None without sources."""
-        readings = self._read_enough(question, sources, more, before)
-        if not readings:
+        reading = self._read_enough(question, sources, more, before)
+        if reading is None:
             return None
-        reading = readings[0]
         attributor = _attributor(question, reading.sources, before)
         signals, sentences = self._write(reading, 0, attributor, lambda _sentences, _rest: None)
         return Draft(reading.sources, sentences, signals)
@@ -196,36 +189,20 @@ class Answerer:
         sources: Sequence[Source],
         more: Sequence[Callable[[], Sequence[Source]]],
         before: Turn | None,
-    ) -> list[Reading]:
-        """Read more sources until the model is sure that they answer; return all, those first of which it is surest.
+    ) -> Reading | None:
+        """Read more sources until the model is sure that they answer; return those of which it is surest.
 
         Where it is sure that they do not, more are read only if they show more of what the reader takes for an answer.
         """
-        first = prepare(self.generator, self.form, question, sources, before)
-        found = [first] if first else []
+        best = prepare(self.generator, self.form, question, sources, before)
         for select in more if self.form.refusal else ():
-            if not found or (odds := self._first(found[0].prompts[0])[0]) >= _SURE_ANSWER:
+            if best is None or (odds := self._first(best.prompts[0])[0]) >= _SURE_ANSWER:
                 break
             other = prepare(self.generator, self.form, question, select(), before)
-            if odds < _SURE_REFUSAL and not _is_hopeful(other, found[0]):
+            if odds < _SURE_REFUSAL and not _is_hopeful(other, best):
                 break
-            found += [other] if other else []
-            found.sort(key=lambda one: -self._first(one.prompts[0])[0])
-        return found
-
-    def _prepared(
-        self, question: Question, more: Sequence[Callable[[], Sequence[Source]]], before: Turn | None
-    ) -> list[Reading]:
-        found = (prepare(self.generator, self.form, question, select(), before) for select in more)
-        return [one for one in found if one]
-
-    def _differs(self, part: Part, other: Reading, before: Turn | None) -> bool:
-        """Return whether the model answers otherwise from other sources than in a part that is all of the question."""
-        attributor = _attributor(other.question, other.sources, before)
-        _, sentences = self._write(other, 0, attributor, lambda _sentences, _rest: None)
-        said = [one.sentence for one in part.given]
-        question, others = other.question, [one.sentence for one in sentences]
-        return not say_the_same(said, others, question.plan.answer_type, question.text)
+            best = max(filter(None, (best, other)), key=lambda one: self._first(one.prompts[0])[0])
+        return best
 
     def _part(self, asking: "_Asking", number: int, earlier: Sequence[Part]) -> Part:
         """Answer, quote or refuse one part of a question, and show it below the `earlier` parts."""
@@ -329,11 +306,6 @@ class _Asking:
     strict: bool
     anyway: bool
     show: Callable[[str], None]
-
-
-def _is_doubtful(part: Part) -> bool:
-    """Return whether another reading of a whole answer may show that it is wrong."""
-    return part.outcome == "answered" and not part.asked and part.likely is not None and part.likely < _SURE_ALONE
 
 
 def _is_hopeful(other: Reading | None, than: Reading) -> bool:

@@ -26,7 +26,6 @@ LACKING = "Quoted because the answer of the model has a number or name that thes
 STANDS_ON_NOTHING = "Quoted because these lines say too little of what the model answered."
 NO_NUMBER = "Quoted because the model found no number that the question asks for."
 OF_ALL_ROWS = "Quoted because the question is about all rows, and the model has read some of them."
-DIFFERS = "Quoted because the model answers otherwise when it reads other parts of the documents."
 _CLOSEST = 3  # passages to name if there is no answer
 MOST_LINES = 3  # of a quotation that stands instead of an answer
 _WRAPPED = re.compile(r"(?<!\s)[^\S\n]*+\n\s*+")
@@ -39,8 +38,7 @@ _SAID = 0.9  # the share of the words of a list that an answer has which needs n
 class Part:
     """What came of a question or a part of it; `asked` is empty for all of it.
 
-    `rest` is the beginning of a sentence that is still being written. The answer `differs` if the model says something
-    else from other sources. If it is `checked`, no sentence is given that
+    `rest` is the beginning of a sentence that is still being written. If it is `checked`, no sentence is given that
     stands on nothing or, if it is `strict`, has a number or name that what it stands on lacks.
     """
 
@@ -53,7 +51,6 @@ class Part:
     strict: bool = True
     checked: bool = True
     rest: str = ""
-    differs: bool = False
 
     def gives(self, sentence: Attribution) -> bool:
         """Return whether a sentence is given, and not what it stands on quoted instead."""
@@ -72,8 +69,6 @@ class Part:
 
     def fault(self, question: Question) -> str:
         """Return why no sentence may be given, however probable it is that they are right; empty if one may."""
-        if self.differs:
-            return DIFFERS
         if not self.given:
             return LACKING if any(one.missing for one in self.sentences) else STANDS_ON_NOTHING
         if not self.checked:
