@@ -11,27 +11,16 @@ from local_rag.records import Answer, Found
 from local_rag.retrieval.find_question import FindQuestion, find_question
 from local_rag.retrieval.question import Question
 from local_rag.tables.answer import answer_from_rows, as_answer
-from local_rag.tables.written_query import WriteQuery
 from local_rag.understanding.question_reader import read_plan
 
 _MOST_NOTES = 3  # on tables that are left out
 
 
 class CodeAnswers:
-    """Answer the questions to a view of a library, within filters.
+    """Answer the questions to a view of a library, within filters; `find` looks through all of its documents."""
 
-    `find` looks through all of its documents. Where the reading of a question about rows is not sure, `write_query`
-    lets the answer model read it, too.
-    """
-
-    def __init__(
-        self,
-        view: Judged,
-        filters: Filters,
-        find: Callable[[Question, FindQuestion], Found | None],
-        write_query: WriteQuery,
-    ) -> None:
-        self._view, self._filters, self._find, self._write_query = view, filters, find, write_query
+    def __init__(self, view: Judged, filters: Filters, find: Callable[[Question, FindQuestion], Found | None]) -> None:
+        self._view, self._filters, self._find = view, filters, find
 
     def __call__(self, question: Question, earlier: Sequence[str]) -> Answer | None:
         """Answer a question that follows `earlier` ones; None if its plan is that of none for code, or does not fit.
@@ -54,7 +43,7 @@ class CodeAnswers:
 
     def _from_rows(self, question: Question, earlier: Sequence[str]) -> Answer | None:
         with self._view.held_rows(self._filters) as held:
-            found = held.answered(lambda: answer_from_rows(question.text, held, earlier, write_query=self._write_query))
+            found = held.answered(lambda: answer_from_rows(question.text, held, earlier))
         if found is None:
             return None
         if held.left_out:

@@ -18,7 +18,7 @@ from local_rag.extraction.extraction import Extraction, Table
 from local_rag.extraction.saved_tables import SavedTables
 from local_rag.files import literal_path
 from local_rag.judged import UNMARKED, Judged, Marking
-from local_rag.llama.generator import Generator, never
+from local_rag.llama.generator import never
 from local_rag.models.choice import chosen, find, identity_of
 from local_rag.models.reader import Reader
 from local_rag.plan_records import Plan
@@ -31,7 +31,6 @@ from local_rag.retrieval.version_families import Versions
 from local_rag.store.asked_questions import Asker
 from local_rag.store.history_file import count_use
 from local_rag.store.storage_errors import storage_errors
-from local_rag.tables.written_query import QueryWriter
 from local_rag.text.tokens import keyword_tokens
 from local_rag.understanding.question_reader import read_plan
 from local_rag.understanding.replies import reply_to_small_talk
@@ -319,13 +318,6 @@ class View(Judged):
             with self.reading() as store:
                 yield Versions(store, self.settings.no_versions)
 
-        @contextmanager
-        def open_generator() -> Iterator[Generator]:
-            generator = self._open_answerer().generator
-            with generator.stopping(stop):
-                yield generator
-
-        by_code = CodeAnswers(self, options.filters, find, QueryWriter(open_generator)) if self._has_store else None
         return AnswerPipeline(
             partial(
                 marking,
@@ -340,7 +332,7 @@ class View(Judged):
             options,
             earlier=earlier,
             open_reader=open_reader,
-            by_code=by_code,
+            by_code=CodeAnswers(self, options.filters, find) if self._has_store else None,
             open_versions=open_versions if self._has_store else None,
             share_known=lambda question: self._share_known(question, options.filters),
             stop=stop,

@@ -19,7 +19,6 @@ from local_rag.tables.program import Program
 from local_rag.tables.relation_set import NamedRelation, RelationSet
 from local_rag.tables.run import NoRowsError, run
 from local_rag.tables.views import View, are_versions, joins, name_of_part, unions, view_of
-from local_rag.tables.written_query import WriteQuery, says
 from local_rag.text.languages import FUNCTION_WORDS
 from local_rag.text.tokens import STOP_WORDS, key_of_word, word_keys
 
@@ -79,45 +78,28 @@ class Candidate:
 
 
 def answer_from_rows(
-    question: str,
-    held: RelationSet,
-    earlier: Sequence[str] = (),
-    planner: Planner | None = None,
-    write_query: WriteQuery | None = None,
+    question: str, held: RelationSet, earlier: Sequence[str] = (), planner: Planner | None = None
 ) -> FromRows | None:
-    """Return what rows say; None if the question is none about rows, or it is not sure enough what it asks.
-
-    Where the planner alone cannot tell, `write_query` lets a language model read the question, too.
-    """
+    """Return what rows say; None if the question is none about rows, or the planner is not sure what it asks."""
     if not held.named:
         return None
     planner = planner or shipped_planner()
     views = list(views_for(question, held))
-    best = best_candidate(question, views, held, planner)
-    found = None
-    if best and (probability := _probable(question, best, held, planner, write_query)):
-        found = FromRows(_newest(question, best, held, planner), probability)
+    found = _answered(question, best_candidate(question, views, held, planner), held, planner)
     if found is None and earlier:
-        found = follow_up(question, earlier[-1], held, planner, write_query)
+        found = follow_up(question, earlier[-1], held, planner)
     considered = tuple(dict.fromkeys(relation.stored.path for view in views for relation in view.relations))
     return replace(found, considered=considered) if found else None
 
 
-def _probable(
-    question: str, best: Candidate, held: RelationSet, planner: Planner, write_query: WriteQuery | None
-) -> float:
-    """Return the probability of a result if that is enough to give it, else 0.
+def _answered(question: str, best: Candidate | None, held: RelationSet, planner: Planner) -> FromRows | None:
+    if best is None or (probability := _probability(question, best, planner)) < planner.answer_from:
+        return None
+    return FromRows(_newest(question, best, held, planner), probability)
 
-    A language model is asked for a query of its own only where that decides.
-    """
-    features = best.features(question, planner.common)
-    probability, least = planner.probability(features), planner.answer_from
-    agreeing, differing = (planner.probability(features | {said: 1.0}) for said in ("agrees", "differs"))
-    if write_query and differing < least <= agreeing:
-        rows = write_query(question, best.view, best.mentioned, held)
-        if rows is not None:
-            probability = agreeing if says(rows, best.table) else differing
-    return probability if probability >= least else 0.0
+
+def _probability(question: str, best: Candidate, planner: Planner) -> float:
+    return planner.probability(best.features(question, planner.common))
 
 
 def best_candidate(question: str, views: Sequence[View], held: RelationSet, planner: Planner) -> Candidate | None:
@@ -237,15 +219,13 @@ def _words_of(one: NamedRelation, held: RelationSet) -> frozenset[str]:
     return found
 
 
-def follow_up(
-    question: str, before: str, held: RelationSet, planner: Planner, write_query: WriteQuery | None = None
-) -> FromRows | None:
+def follow_up(question: str, before: str, held: RelationSet, planner: Planner) -> FromRows | None:
     """Return what rows say to the question before with the values, times and numbers that a follow-up names instead.
 
     None if the follow-up says more than that, or nothing that the table has.
     """
     best = best_candidate(before, list(views_for(before, held)), held, planner)
-    if best is None or not (probability := _probable(before, best, held, planner, write_query)):
+    if best is None or (probability := _probability(before, best, planner)) < planner.answer_from:
         return None
     new = [one for one in mentions(question, best.view, held) if one.end and one.column != ROWS]
     covered = [(one.start, one.end) for one in new]

@@ -33,22 +33,6 @@ def fitted(features: np.ndarray, right: np.ndarray) -> np.ndarray:
     return weights
 
 
-def shifts(rows: list[dict[str, Any]], log_odds: Any) -> dict[str, float]:
-    """Return by how much a second reading that agrees, or differs, changes the log odds of a right answer."""
-    found = dict[str, float]()
-    for name, said in (("agrees", True), ("differs", False)):
-        some = [one for one in rows if one.get("agrees") is said]
-        if some:
-            before = np.array([log_odds(one["features"]) for one in some])
-            right = np.array([float(one["right"]) for one in some])
-            tried = np.arange(-3.0, 3.01, 0.05)
-            losses = [
-                np.log1p(np.exp(-(before + shift) * (2 * right - 1))).sum() + _DECAY * shift**2 for shift in tried
-            ]
-            found[name] = round(float(tried[int(np.argmin(losses))]), 2)
-    return found
-
-
 def outcomes(rows: list[dict[str, Any]], chance: Any, least: float) -> tuple[int, int, int]:
     """Return how many answers are right, wrong, and given to questions that have none."""
     given = [one for one in rows if chance(one["features"]) >= least]
@@ -86,8 +70,7 @@ def main() -> None:
     before = json.loads((options.model / CALIBRATION_FILE).read_bytes())
     found = {
         "bias": round(float(weights[0]), 4),
-        "weights": {name: round(float(value), 4) for name, value in zip(FEATURES, weights[1:], strict=True)}
-        | shifts(rows, lambda found: float(weights[0] + sum(weights[1:] * [found[name] for name in FEATURES]))),
+        "weights": {name: round(float(value), 4) for name, value in zip(FEATURES, weights[1:], strict=True)},
         "answer_from": least,
         "common": before["common"],
     }

@@ -1,8 +1,6 @@
 """Ask the questions of a set of sheets, with the tables of each file alone, and tell right from wrong by the answers.
 
-python -m scripts.training.rows.evaluate MODEL OUTPUT SET... [--held-out NAMES] [--writer MODEL.gguf]
-
-With --writer, a language model writes a query for each question, too, and whether it comes to the same is kept.
+python -m scripts.training.rows.evaluate MODEL OUTPUT SET... [--files NAME...]
 """
 
 import argparse
@@ -11,16 +9,12 @@ import pickle
 import random
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
-from local_rag.llama.models_in_use import open_engine
 from local_rag.records import TableAnswer
 from local_rag.tables.answer import best_candidate, views_for
 from local_rag.tables.planner import CALIBRATION_FILE, TrainedPlanner
-from local_rag.tables.written_query import QueryWriter, WriteQuery, says
 from scripts.benchmarks import wikitablequestions
 from scripts.training.rows.calibrate import FEATURES
 from scripts.training.rows.examples import opened
@@ -35,7 +29,7 @@ def is_right(table: TableAnswer, answer: list[str]) -> bool:
     return matches(values_of(table), answer) or matches([str(one.value) for one in table.values], answer)
 
 
-def asked_of(held: Any, one: dict[str, Any], planner: TrainedPlanner, write_query: WriteQuery | None) -> dict[str, Any]:
+def asked_of(held: Any, one: dict[str, Any], planner: TrainedPlanner) -> dict[str, Any]:
     started = time.perf_counter()
     best = best_candidate(one["question"], list(views_for(one["question"], held)), held, planner)
     row: dict[str, Any] = {key: one[key] for key in ("file", "question", "answerable", "answer", "kind") if key in one}
@@ -52,8 +46,6 @@ def asked_of(held: Any, one: dict[str, Any], planner: TrainedPlanner, write_quer
             "how": table.said,
             "right": bool(one["answerable"] and is_right(table, list(map(str, one["answer"])))),
         }
-        if write_query:
-            row["agrees"] = says(write_query(one["question"], best.view, best.mentioned, held) or [], table)
     row["seconds"] = time.perf_counter() - started
     return row
 
@@ -66,37 +58,30 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--wiki", type=int, default=0, help="so many questions of WikiTableQuestions, of SET pristine")
     parser.add_argument("--held-out", type=Path, help="the names of the files to ask; all without it")
-    parser.add_argument("--writer", type=Path, help="a language model that writes queries")
     options = parser.parse_args()
     if not (options.model / CALIBRATION_FILE).is_file():
         nothing = {"bias": 0, "weights": dict.fromkeys(FEATURES, 0), "answer_from": 0, "common": []}
         (options.model / CALIBRATION_FILE).write_text(json.dumps(nothing), encoding="utf-8")
     planner = TrainedPlanner(options.model)
-    with ExitStack() as opened_models:
-        write_query = None
-        if options.writer:
-            engine = open_engine(options.writer, context_tokens=lambda longest, _: min(4096, longest))
-            generator = opened_models.enter_context(engine)
-            write_query = QueryWriter(lambda: nullcontext(generator))
-        rows = list(ask_all(options, planner, write_query))
-    options.output.write_bytes(pickle.dumps(rows))
-    report(rows)
-
-
-def ask_all(
-    options: argparse.Namespace, planner: TrainedPlanner, write_query: WriteQuery | None
-) -> Iterator[dict[str, Any]]:
-    """Yield what comes of each question."""
     kept = set(options.held_out.read_text().splitlines()) if options.held_out else None
+    rows = []
     if options.wiki:
         every = wikitablequestions.load(options.sets[0], "pristine-unseen-tables")
         by_table = defaultdict(list)
         for asked in random.Random(3).sample(every, options.wiki):
-            known = {"file": asked.table, "question": asked.question, "answerable": True, "answer": list(asked.answer)}
-            by_table[asked.table].append(known)
+            by_table[asked.table].append(asked)
         for table, some in by_table.items():
             with wikitablequestions.open_table(options.sets[0] / table) as held:
-                yield from (asked_of(held, one, planner, write_query) for one in some)
+                rows += [
+                    asked_of(
+                        held,
+                        {"file": table, "question": one.question, "answerable": True, "answer": list(one.answer)},
+                        planner,
+                    )
+                    for one in some
+                ]
+        options.output.write_bytes(pickle.dumps(rows))
+        report(rows)
         return
     for folder in options.sets:
         by = defaultdict(list)
@@ -106,7 +91,9 @@ def ask_all(
         for file, some in by.items():
             if kept is None or file in kept:
                 with opened(folder / "files" / file) as held:
-                    yield from (asked_of(held, one, planner, write_query) for one in some[:: options.every])
+                    rows += [asked_of(held, one, planner) for one in some[:: options.every]]
+    options.output.write_bytes(pickle.dumps(rows))
+    report(rows)
 
 
 def report(rows: list[dict[str, Any]]) -> None:
