@@ -1,5 +1,6 @@
 """Which model is chosen, and what its calibration belongs to."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,25 +44,19 @@ def test_each_backend_has_its_own_calibration() -> None:
 
 
 ASK, SITUATE = ContextForm("Ask."), ContextForm("Situate it.")
-
-
-def writer(**forms: ContextForm) -> InstalledModel:
-    return InstalledModel(
-        name="writer", role="context", path=Path("writer.gguf"), identity="w", context_length=2048, **forms
-    )
+PLAIN = InstalledModel(name="writer", role="context", path=Path("writer.gguf"), identity="w", context_length=2048)
 
 
 def test_a_model_is_asked_for_the_form_that_is_wanted() -> None:
-    both = writer(context_form=ASK, sentence_form=SITUATE)
+    both = replace(PLAIN, context_form=ASK, sentence_form=SITUATE)
     assert asked_for("questions", both).context_form == ASK
     assert asked_for("sentences", both).context_form == SITUATE
-    plain = writer()
-    assert asked_for("questions", plain) == asked_for("sentences", plain) == plain
+    assert asked_for("questions", PLAIN) == asked_for("sentences", PLAIN) == PLAIN
 
 
 def test_a_model_that_only_asks_questions_writes_no_sentences() -> None:
     with pytest.raises(ModelError, match=r"'writer' .* writes no sentences; name another with `--context-model`"):
-        asked_for("sentences", writer(context_form=ASK))
+        asked_for("sentences", replace(PLAIN, context_form=ASK))
 
 
 def test_an_adapter_for_questions_is_left_out_where_sentences_are_wanted() -> None:
