@@ -46,6 +46,7 @@ COMMANDS = {
     "serve": "Serve a web page that answers questions and shows the evidence.",
     "status": "Show what the library contains, and what is out of date and why.",
     "tables": "List the tables of the documents, with their columns.",
+    "verify": "Check what a text says against the documents, statement by statement.",
 }
 # The modules of commands that share one; in it each is called like the command. Others are the `command` of their own.
 _SHARED = {
