@@ -34,6 +34,17 @@ Stage = Literal[
 # What a question asks of all documents: how many, which documents, or every place.
 FindKind = Literal["count", "documents", "list"]
 
+# What the documents say of a statement.
+Verdict = Literal[
+    "supported",
+    "contradicted",
+    "not there",
+    "other document",
+    "superseded",
+    "not in these documents",
+    "no claim",
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Heading:

@@ -162,6 +162,7 @@ class View(Judged):
         *,
         filters: Filters | FilterFields = EVERYTHING,
         model: bool = True,
+        first: int = 0,
         seconds: float | None = None,
         progress: OnProgress = ignore,
         on_statement: Callable[[Checked], None] = ignore,
@@ -170,11 +171,12 @@ class View(Judged):
         """Check what a text says against the documents that pass the filters; nothing of it is kept.
 
         Code compares values, dates, names and quotations. What words leave open, the answer model decides; without
-        `model`, or where none is installed, what is likelier. `on_statement` receives each statement as soon as it is
-        checked. What is not checked after `seconds`, or once `stop` returns True, is left out.
+        `model`, or where none is installed, what is likelier. Statements are checked from number `first` on, and
+        `on_statement` receives each as soon as it is. What is not checked after `seconds`, or once `stop` returns True,
+        is left out.
         """
         limits = as_filters(filters)
-        how = dict[str, Any](seconds=seconds, progress=progress, on_statement=on_statement, stop=stop)
+        how = dict[str, Any](first=first, seconds=seconds, progress=progress, on_statement=on_statement, stop=stop)
         return verify_text(text, _LookedUp(self, limits), self._holds if model else lambda *_: None, **how)
 
     def _holds(self, quotation: str, statement: str) -> float | None:

@@ -13,12 +13,12 @@ from local_rag.retrieval.find_question import QUOTED
 from local_rag.text.facts import find_facts, normalize
 from local_rag.text.tokens import keyword_tokens
 
-_NUMBERED = re.compile(r"\[\^?(\d{1,3}(?:\s?[,;-]\s?\d{1,3}){0,9})\]")
+_NUMBERED = re.compile(r"\s?\[\^?(\d{1,3}(?:\s?[,;-]\s?\d{1,3}){0,9})\]")
 _REFERENCE = re.compile(r"\s*(?:[-*]\s)?\[\^?(\d{1,3})\]:?\s+(?P<named>\S.*)")
 _BRACKETED = re.compile(r"\s?[(\[]([^()\[\]]{1,200})[)\]]")
 _FILE_NAME = re.compile(r"(?<![\w/.-])[\w-][\w/.-]{0,200}\.[A-Za-z]\w{0,5}(?!\w)")
 _PAGE = re.compile(r"(?<!\w)(?:pages?|pp?|seiten?|s)\.?\s?(\d{1,4})(?!\w)", re.IGNORECASE)
-_ELLIPSIS = re.compile(r"\s*(?:\[?\u2026\]?|\[?\.{3}\]?)\s*")
+_ELLIPSIS = re.compile(r"\[?(?:\u2026|\.{3})\]?")
 _SENTENCE_ENDS = re.compile(r"[.!\u3002\uff01:;][\"'\u201d\u2019)*_`\]]{0,4}\Z")
 _FEWEST_WORDS, _FEWEST_OF_FRAGMENT = 2, 4  # content words of a claim, and of one that is no whole sentence
 _FEWEST_QUOTED = 3  # words in quotation marks that are a quotation; fewer may be a name or irony
@@ -49,6 +49,11 @@ class Claim:
         quoted = (next(filter(None, found.groups())) for found in QUOTED.finditer(self.said))
         parts = (part.strip(" .,;:") for one in quoted for part in _ELLIPSIS.split(one))
         return [part for part in parts if len(part.split()) >= _FEWEST_QUOTED]
+
+    @property
+    def mostly_quotes(self) -> bool:
+        """Return whether most of what it says is quoted."""
+        return sum(map(len, self.quotations)) > len(self.outside)
 
     @cached_property
     def outside(self) -> str:

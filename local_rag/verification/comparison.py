@@ -9,6 +9,7 @@ from local_rag.digests.alignment import Part, common_parts
 from local_rag.digests.differences import Value, changed_values, find_values
 from local_rag.extraction.values import denies
 from local_rag.text.facts import Source, find_facts, normalize
+from local_rag.text.quantities import unit_of
 from local_rag.text.tokens import STOP_WORDS, key_of_word
 from local_rag.text.words import caseless, plain
 from local_rag.verification.verdicts import Difference
@@ -17,6 +18,7 @@ _WORD = re.compile(
     r"[^\W_]+(?:[.,:/'\u2019][^\W_]+)*|[%\u2030\u20ac\u00a3\u00a5\u20b9$<>\u2264\u2265\u00b1]|(?<![^\W_])-(?=[\d.])"
 )
 _MOST_WORDS = 600  # of a sentence that is compared
+_SHORT = 6  # words that are shown as what stands in the place of others
 _DENIAL = 2  # words in a gap that do nothing but deny
 _SAME_ORDER = 0.8  # the share of the words in the same order from which on values have their places
 _FAR = 6  # words between a single word in common and the others, from which on it only happens to be there
@@ -100,9 +102,18 @@ class Comparison:
         return max((sum(word.is_content for word in gap.said) for gap in self.gaps), default=0) / max(1, total)
 
     @cached_property
+    def longest_run(self) -> int:
+        """The most words one after the other that both have."""
+        return max((size for _, _, size in self._parts), default=0)
+
+    @cached_property
     def differences(self) -> list[Difference]:
         """What the statement says otherwise: values, names, whether it denies, and other words."""
-        return [one for gap in self.gaps if (one := self._difference(gap))]
+        found = [one for gap in self.gaps if (one := self._difference(gap))]
+        told = {id(one) for gap in self.gaps for one in self._values_in(gap)[0]}
+        # The sentence may have a sign or a unit beside the same digits.
+        others = [one for one in self._values[0] if id(one) not in told and self._lacks([one])]
+        return [*found, *(Difference("value", one.text, self._instead([one])) for one in others)]
 
     @cached_property
     def _values(self) -> tuple[list[Value], list[Value]]:
@@ -113,17 +124,24 @@ class Comparison:
         return Source(self.sentence)
 
     def _difference(self, gap: Gap) -> Difference | None:
+        sides = gap.said, gap.written
+        texts = [self._text(side, words) for side, words in enumerate(sides)]
         said, written = self._values_in(gap)
         keys = {(one.kind, one.key) for one in written}
         new = [one for one in said if (one.kind, one.key) not in keys]
         if new and self._is_new(new, written):
             return Difference("value", _texts(new), _texts(written) or self._instead(new))
-        names, others = (self._names(words) for words in (gap.said, gap.written))
+        units = [{unit for word in words if (unit := unit_of(word.text))} for words in sides]
+        if all(units) and units[0] != units[1] and not written:
+            return Difference("value", *texts)
+        names, others = (self._names(words) for words in sides)
         if names and not {one.key for one in names} <= {one.key for one in others}:
             return Difference("name", " ".join(one.text for one in names), " ".join(one.text for one in others))
-        texts = [self._text(side, words) for side, words in enumerate((gap.said, gap.written))]
-        if denies(texts[0]) != denies(texts[1]) and max(len(gap.said), len(gap.written)) <= _DENIAL:
-            return Difference("negation", *texts)
+        denied = [denies(text) for text in texts]
+        if denied[0] != denied[1] and len(sides[denied[1]]) <= _DENIAL:  # and not "no later than" for "at most"
+            return Difference(
+                "negation", *(text if len(sides[side]) <= _SHORT else "" for side, text in enumerate(texts))
+            )
         known = {one.key for one in self.written}
         content = (one for one in gap.said if one.is_content and one not in _inside(said, gap.said))
         if any(one.key not in known for one in content):

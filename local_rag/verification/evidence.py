@@ -1,14 +1,16 @@
 """Find what documents say about a statement: the sentences that share most of its words, and where else it stands."""
 
 import math
+import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import PurePath
 from typing import Protocol
 
+from local_rag.answering.blocks import ENDED
 from local_rag.answering.units import Unit, headings_of, source_heading, split_units
 from local_rag.digests.statements import Place, ordinary_words, readable
 from local_rag.extraction.values import find_phrase
@@ -21,7 +23,10 @@ from local_rag.verification.comparison import Comparison
 
 MOST_PASSAGES = 12  # that are read for a statement
 _COMPARED = 6  # units that are compared word by word, those with most words of the statement first
+_WORD = re.compile(r"[^\W_]+")
 _GAP = 3  # characters between two passages that adjoin
+_COPIED, _PART_COPIED = 4, 0.3  # words, and their share of a statement, one after the other, that are a copy
+_REST = 0.2  # the share of the content words beside a copy that may be other ones
 _LONGEST = 2000  # characters of a unit that are compared
 
 
@@ -69,15 +74,24 @@ class Candidate:
         return [fact for fact in facts if not fact.occurs_in(self.source)]
 
     @cached_property
-    def longest_unsaid(self) -> int:
-        """The most content words of the statement that follow each other and that neither unit nor headings have."""
+    def _unsaid(self) -> list[bool]:
+        """Of each content word of the statement, whether neither the unit nor what is around it has it."""
         known = {*map(key_of_word, words_of(self.around)), *(one.key for one in self.comparison.written)}
-        longest = run = 0
-        for word in self.comparison.said:
-            if word.is_content:
-                run = 0 if word.key in known else run + 1
-                longest = max(longest, run)
-        return longest
+        return [word.key not in known for word in self.comparison.said if word.is_content]
+
+    @cached_property
+    def longest_unsaid(self) -> int:
+        """The most content words of the statement, one after the other, that it does not say."""
+        return max((len([*run]) for unsaid, run in groupby(self._unsaid) if unsaid), default=0)
+
+    @property
+    def is_part_copied(self) -> bool:
+        """Return whether a part of the statement is the unit word for word, and the rest is something else.
+
+        Halves of two sentences look so. Who writes something in other words begins with the first one.
+        """
+        copied = self.comparison.longest_run >= max(_COPIED, _PART_COPIED * len(self.comparison.said))
+        return copied and sum(self._unsaid) > _REST * len(self._unsaid)
 
     @property
     def place(self) -> Place:
@@ -87,7 +101,9 @@ class Candidate:
 
 def place_of(passage: Passage, start: int, end: int, heading: str = "") -> Place:
     """Return a span of a passage as a quotation with its place in the document."""
-    headings = [one for one in dict.fromkeys((*passage.headings, heading)) if one and one != passage.title]
+    # A heading within the passage stands in the place of the one that the passage begins below.
+    above = (*passage.headings[:-1], heading) if heading else passage.headings
+    headings = [one for one in above if one != passage.title]
     line = None if passage.line is None else passage.line + passage.text.count("\n", 0, start)
     text, offset = passage.text[start:end], passage.start
     return Place(
@@ -115,20 +131,25 @@ def candidates_for(statement: str, passages: Sequence[Passage]) -> list[Candidat
         for one in best
         if covered[one] > 0
     ]
-    return sorted(found, key=lambda one: (-one.strength, len(one.unit.text)))
+    return sorted(found, key=lambda one: (-round(one.strength, 2), len(one.unit.text)))
 
 
 def joined(passages: Sequence[Passage]) -> list[Passage]:
-    """Return passages with those in one that adjoin in their document, as a sentence may begin in the one before."""
+    """Return passages with those in one between which a sentence of their document is cut."""
     found = list[Passage]()
     for one in sorted(passages, key=lambda one: (one.path, one.start)):
         before = found[-1] if found else None
-        if before and before.path == one.path and before.kind == one.kind == "chunk" and one.start - before.end <= _GAP:
+        if before and _goes_on(before, one):
             text = before.text + "\n" * max(0, one.start - before.end) + one.text[max(0, before.end - one.start) :]
             found[-1] = replace(before, text=text, end=max(before.end, one.end))
         else:
             found.append(one)
     return found
+
+
+def _goes_on(before: Passage, one: Passage) -> bool:
+    adjoin = before.path == one.path and before.kind == one.kind == "chunk" and one.start - before.end <= _GAP
+    return adjoin and not ENDED.search(before.text.rstrip())
 
 
 def _with_pairs(units: Sequence[Unit]) -> Iterator[Unit]:
@@ -152,6 +173,16 @@ def verbatim(words: str, passages: Sequence[Passage]) -> tuple[Passage, tuple[in
         if span := find_phrase(passage.text, words):
             return passage, span
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name of documents within a text, without case, its span, and the paths of these documents."""
+
+    name: str
+    paths: Sequence[str]
+    start: int
+    end: int
 
 
 class Names:
@@ -179,16 +210,18 @@ class Names:
         last = key.rpartition("/")[2]
         return [path for path in self._paths.get(last, ()) if path.casefold().endswith(f"/{key}")] if "/" in key else ()
 
-    def within(self, text: str) -> Iterator[tuple[str, Sequence[str]]]:
-        """Yield the names of several words that a text has, each with the paths of the documents it may mean."""
-        words, at = _words(text), 0
+    def within(self, text: str) -> Iterator[Mention]:
+        """Yield the names of several words that a text has, the longest ones."""
+        spans, at = [found.span() for found in _WORD.finditer(text)], 0
+        words = [text[start:end].casefold() for start, end in spans]
         while at < len(words):
             known = (one for one in self._beginnings.get(words[at], ()) if tuple(words[at : at + len(one)]) == one)
-            longest = max(known, key=len, default=None)
+            longest = max(known, key=len, default=())
             if longest:
-                yield " ".join(longest), self._by_words.get(longest, ())
-            at += len(longest) if longest else 1
+                paths = self._by_words.get(longest, ())
+                yield Mention(" ".join(longest), paths, spans[at][0], spans[at + len(longest) - 1][1])
+            at += max(1, len(longest))
 
 
 def _words(text: str) -> list[str]:
-    return "".join(one if one.isalnum() else " " for one in text.casefold()).split()
+    return [word.casefold() for word in _WORD.findall(text)]

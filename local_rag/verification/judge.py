@@ -1,51 +1,24 @@
-"""Judge a statement by what documents say: code compares values, names and words, a model what these leave open."""
+"""Judge a statement by the documents: what says it, whether that is the document that it names, and the newest one."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from local_rag.digests.differences import changed_values, find_values
-from local_rag.digests.statements import ordinary_words, readable
 from local_rag.records import Passage
-from local_rag.text.facts import Fact
 from local_rag.verification.claims import Claim
-from local_rag.verification.evidence import (
-    Candidate,
-    Documents,
-    Names,
-    candidates_for,
-    facts_of,
-    place_of,
-    verbatim,
-)
-from local_rag.verification.verdicts import Checked, Difference, Evidence, Verdict
-
-_NEAR = 0.1  # by which a candidate may be weaker than the best one and still decide
-_SAME_DOCUMENT = 0.02  # what a candidate gains that stands in the same document as the statement before
-_ALIKE = 0.6  # the share of words in the same order from which on a sentence is the statement with differences
-_COVERED, _RELATED = 0.6, 0.4  # the share of a statement's words that says all of it, and that may say it
-_GAP = 0.3  # the share of the content words that one gap may have where a sentence says all of a statement
-_UNSAID = 3  # words one after the other that a unit which says all of a statement may lack
-_SURE = 0.0  # the log odds from which on a model finds that a quotation says a statement
-_MOST_QUOTES = 3
-# How often verdicts were right on the choosing half of the set of scripts/benchmarks/verify.py, by what they stand on.
-_SAME, _DIFFERS, _REWORDED, _GUESSED, _MISSING = 0.99, 0.97, 0.9, 0.7, 0.8
+from local_rag.verification.evidence import Candidate, Documents, Mention, Names, candidates_for, place_of, verbatim
+from local_rag.verification.judgement import DIFFERS, GUESSED, MISSING, SAME, Judgement, judged, settled
+from local_rag.verification.verdicts import Checked, Difference, Evidence
 
 Holds = Callable[[str, str], float | None]
 """Returns a model's log odds that a quotation says a statement; None if there is no model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """A verdict on a statement by one candidate."""
-
-    verdict: Verdict
-    probability: float
-    candidate: Candidate | None = None
-    differs: tuple[Difference, ...] = ()
+_NEAR = 0.1  # by which a candidate may be weaker than the best one and still decide
+_SAME_DOCUMENT = 0.02  # what a candidate gains that stands in the same document as the statement before
+_OUTDATED = 0.001  # what one loses that stands in an older version
+_MOST_QUOTES = 3
 
 
 class Judge:
-    """Judge statements by the documents that somebody may see."""
+    """Judge statements by the documents that somebody may see, in the order of their text."""
 
     def __init__(self, documents: Documents, names: Names, holds: Holds = lambda _quotation, _statement: None) -> None:
         self._documents, self._names, self._holds = documents, names, holds
@@ -55,114 +28,118 @@ class Judge:
         """Return a statement with its verdict and what it stands on."""
         if not claim.is_claim:
             return Checked(claim.text, claim.start, claim.end, "no claim")
-        passages = list(self._documents.search(claim.said))
-        named = [path for paths in claim.cited for path in paths]
-        if named:
-            passages += [one for one in self._documents.search(claim.said, named) if one not in passages]
-        found = verbatim(claim.said, passages)
-        if claim.quotations and not found:
-            return self._quoting(claim, passages)
-        return self._checked(claim, self._judge(claim.said, passages, named))
+        cited = [path for paths in claim.cited for path in paths]
+        passages = self._passages(claim.said, cited)
+        if claim.quotations and not verbatim(claim.said, passages):
+            quoting = self._quoting(claim, passages, cited)
+            if quoting.verdict != "supported" or claim.mostly_quotes:
+                return quoting
+        found = self._judge(claim.said, passages, cited)
+        if found.verdict != "supported" and not cited:
+            found = self._by_named(claim.said, found)
+        return self._checked(claim, self._with_page(claim, found))
 
-    def _checked(self, claim: Claim, one: Judgement) -> Checked:
-        quotes = (Evidence(one.candidate.place, one.differs),) if one.candidate else ()
-        if one.candidate and one.verdict == "supported":
-            self._last = one.candidate.passage.path
-        return Checked(claim.text, claim.start, claim.end, one.verdict, quotes, one.probability)
+    def _passages(self, said: str, paths: Sequence[str]) -> list[Passage]:
+        """Return the passages that fit a statement best, those of the documents that it names among them."""
+        found = [*self._documents.search(said)]
+        if paths:
+            known = {(one.path, one.start) for one in found}
+            found += [one for one in self._documents.search(said, paths) if (one.path, one.start) not in known]
+        return found
 
     def _judge(self, said: str, passages: Sequence[Passage], named: Sequence[str]) -> Judgement:
-        """Judge what a statement says by passages, first by those of the documents that it names."""
+        """Judge a statement by passages; the documents that it names must say it, if it names any."""
         found = candidates_for(said, passages)
         own = [one for one in found if one.passage.path in named]
-        best = self._best(said, own) if own else None
-        if best is None or best.verdict != "supported":
-            other = self._best(said, found)
-            if named and other.verdict == "supported" and other.candidate:
-                return self._elsewhere(other, named)
-            best = best or other
-        return best
+        if own and (best := self._best(said, own)).verdict == "supported":
+            return best
+        other = self._best(said, found)
+        if named and other.verdict == "supported":
+            return replace(other, verdict="other document")
+        return self._best(said, own) if own else other
 
     def _best(self, said: str, found: Sequence[Candidate]) -> Judgement:
         """Return the judgement by the best candidate, or by one that is nearly as strong and supports."""
         if not found:
-            return Judgement("not in these documents", _MISSING)
+            return Judgement("not in these documents", MISSING)
         near = [one for one in found if one.strength >= found[0].strength - _NEAR]
-        near.sort(key=lambda one: -one.strength - _SAME_DOCUMENT * (one.passage.path == self._last))
-        judged = [self._by(said, one) for one in near]
-        return next((one for one in judged if one.verdict == "supported"), judged[0])
+        near.sort(key=self._order)
+        by_each = [judged(said, one) for one in near]
+        sure = next((one for one in by_each if one.verdict == "supported" and not one.is_open), None)
+        best = sure or next((one for one in by_each if one.verdict == "supported"), by_each[0])
+        if best.is_open and best.candidate:
+            return settled(best, self._holds(best.candidate.unit.text, said))
+        return best
 
-    def _by(self, said: str, one: Candidate) -> Judgement:
-        """Judge a statement by one candidate."""
-        compared, facts = one.comparison, facts_of(said)
-        if compared.share == 1.0 and not compared.differences:
-            return Judgement("supported", _SAME, one)
-        is_alike = compared.share >= _ALIKE and compared.longest_gap < _GAP
-        if is_alike and (telling := _telling(compared.differences)):
-            return Judgement("contradicted", _DIFFERS, one, telling)
-        if one.coverage < _RELATED:
-            return Judgement("not in these documents", _MISSING)
-        if one.missing(facts):
-            return self._lacking(said, one)
-        if is_alike and not compared.differences:
-            return Judgement("supported", _REWORDED, one)
-        return self._open(said, one, is_alike=is_alike, has_values=any(map(_is_value, facts)))
+    def _order(self, one: Candidate) -> float:
+        passage = one.passage
+        return _OUTDATED * bool(passage.newest) - one.strength - _SAME_DOCUMENT * (passage.path == self._last)
 
-    def _lacking(self, said: str, one: Candidate) -> Judgement:
-        """Judge a statement with a value or name that a candidate lacks: something else may stand in its place."""
-        ordinary = ordinary_words(one.passage.text)
-        differs = tuple(
-            Difference("name" if each.kind == "names" else "value", each.before, each.after)
-            for each in changed_values(said, readable(one.unit.text), ordinary)
-            if each.before and each.after and _kinds(each.before) == _kinds(each.after)
-        )
-        if differs:
-            return Judgement("contradicted", _DIFFERS, one, differs)
-        return Judgement("not in these documents", _MISSING, one)
+    def _by_named(self, said: str, before: Judgement) -> Judgement:
+        """Judge a statement without the name of a document in it, by that document; else keep the judgement before."""
+        unit = before.candidate.unit.text if before.candidate else ""
+        for one in self._mentions(said, unit):
+            rest = " ".join(f"{said[: one.start]} {said[one.end :]}".split())
+            found = self._judge(rest, self._passages(rest, one.paths), one.paths)
+            if found.verdict in {"supported", "other document"}:
+                return found
+            if found.verdict == "contradicted" and before.verdict != "contradicted":
+                return found
+        return before
 
-    def _open(self, said: str, one: Candidate, *, is_alike: bool, has_values: bool) -> Judgement:
-        """Let the model decide what words leave open; without one, take what is likelier."""
-        odds = self._holds(one.unit.text, said)
-        if odds is not None and odds >= _SURE:
-            return Judgement("supported", _REWORDED, one)
-        if odds is None and one.longest_unsaid <= _UNSAID:
-            least = _RELATED if has_values or is_alike else _COVERED
-            if one.coverage >= least:
-                return Judgement("supported", _GUESSED, one)
-        if odds is not None and is_alike:
-            return Judgement("contradicted", _GUESSED, one, tuple(one.comparison.differences))
-        return Judgement("not in these documents", _MISSING, one)
+    def _mentions(self, said: str, unit: str) -> list[Mention]:
+        """Return the documents that a statement names, and that the unit which it may stand on does not."""
+        known = {one.name for one in self._names.within(unit)}
+        return [one for one in self._names.within(said) if one.name not in known]
 
-    def _elsewhere(self, other: Judgement, named: Sequence[str]) -> Judgement:
-        """Return that a statement stands in another document than it says."""
-        assert other.candidate is not None
-        if other.candidate.passage.path in named:
-            return other
-        return replace(other, verdict="other document")
+    def _with_page(self, claim: Claim, found: Judgement) -> Judgement:
+        """Return a judgement that a statement stands on another page than it says, if it does."""
+        page = found.candidate.passage.page if found.candidate else None
+        # A passage may go on on the next page.
+        if found.verdict != "supported" or page is None or not claim.pages or {page, page + 1} & {*claim.pages}:
+            return found
+        said = ", ".join(f"page {one}" for one in claim.pages)
+        return replace(found, verdict="other document", differs=(Difference("place", said, f"page {page}"),))
 
-    def _quoting(self, claim: Claim, passages: Sequence[Passage]) -> Checked:
-        """Check what a statement quotes word for word."""
-        quotes = list[Evidence]()
+    def _checked(self, claim: Claim, one: Judgement) -> Checked:
+        quotes = [Evidence(one.candidate.place, one.differs)] if one.candidate else []
+        verdict, probability = one.verdict, one.probability
+        if one.candidate and verdict == "supported":
+            self._last = one.candidate.passage.path
+            if (newest := one.candidate.passage.newest) and (new := self._in_newest(claim.said, newest)):
+                verdict, probability = "superseded", new.probability
+                quotes = [Evidence(one.candidate.place, newest=newest)]
+                quotes += [Evidence(new.candidate.place, new.differs)] if new.candidate else []
+        return Checked(claim.text, claim.start, claim.end, verdict, tuple(quotes), probability)
+
+    def _in_newest(self, said: str, newest: str) -> Judgement | None:
+        """Return what the newest version of a document says instead of a statement; None if it says the same."""
+        found = self._best(said, candidates_for(said, self._documents.search(said, [newest])))
+        if found.verdict == "supported":
+            return None
+        return found if found.verdict == "contradicted" else Judgement("superseded", GUESSED)
+
+    def _quoting(self, claim: Claim, passages: Sequence[Passage], cited: Sequence[str]) -> Checked:
+        """Check what a statement quotes word for word, and whether the documents that it names say so."""
+        quotes, elsewhere = list[Evidence](), False
         for quotation in claim.quotations:
-            if found := verbatim(quotation, passages):
-                quotes.append(Evidence(place_of(found[0], *found[1])))
-            elif other := self._documents.quoting(quotation):
-                quotes.append(Evidence(place_of(other, 0, len(other.text))))
-            else:
+            found = self._quoted(quotation, passages)
+            if found is None:
                 closest = candidates_for(quotation, passages)[:1]
                 shown = tuple(Evidence(one.place, tuple(one.comparison.differences)) for one in closest)
-                return Checked(claim.text, claim.start, claim.end, "not there", shown, _DIFFERS)
-        return Checked(claim.text, claim.start, claim.end, "supported", tuple(quotes[:_MOST_QUOTES]), _SAME)
+                return Checked(claim.text, claim.start, claim.end, "not there", shown, DIFFERS)
+            paths = cited or [path for one in self._mentions(claim.outside, found.place.text) for path in one.paths]
+            if paths and found.place.path not in paths:
+                own = self._quoted(quotation, self._documents.search(quotation, paths), anywhere=False)
+                elsewhere = elsewhere or own is None
+                found = own or found
+            quotes.append(found)
+        verdict = "other document" if elsewhere else "supported"
+        return Checked(claim.text, claim.start, claim.end, verdict, tuple(quotes[:_MOST_QUOTES]), SAME)
 
-
-def _telling(differences: Sequence[Difference]) -> tuple[Difference, ...]:
-    """Return the differences that contradict whatever the words mean: something else stands in the place."""
-    return tuple(one for one in differences if one.kind == "negation" or (one.kind != "words" and one.written))
-
-
-def _is_value(fact: Fact) -> bool:
-    return any(map(str.isdigit, fact.text))
-
-
-def _kinds(text: str) -> set[str]:
-    """Return the kinds of values that a text has; none for a name."""
-    return {one.kind for one in find_values(text)}
+    def _quoted(self, words: str, passages: Sequence[Passage], *, anywhere: bool = True) -> Evidence | None:
+        """Return where documents have words one after the other; None if none has, `anywhere` or in some passages."""
+        if found := verbatim(words, passages):
+            return Evidence(place_of(found[0], *found[1]))
+        other = self._documents.quoting(words) if anywhere else None
+        return Evidence(place_of(other, 0, len(other.text))) if other else None

@@ -5,16 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from local_rag.digests.statements import Place
+from local_rag.records import Verdict
 
-Verdict = Literal[
-    "supported",
-    "contradicted",
-    "not there",
-    "other document",
-    "superseded",
-    "not in these documents",
-    "no claim",
-]
 VERDICTS: dict[Verdict, str] = {
     "supported": "the documents say so",
     "contradicted": "the documents say something else",
