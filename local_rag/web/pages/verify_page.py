@@ -9,7 +9,7 @@ from starlette.routing import Route
 
 from local_rag.serving.answer_markdown import escaped
 from local_rag.serving.http import json_response, unless_gone
-from local_rag.serving.requests import MAX_CHECKED, VerifyRequest
+from local_rag.serving.requests import VerifyRequest
 from local_rag.serving.verified_text import verified
 from local_rag.verification.report import (
     headline,
@@ -24,6 +24,7 @@ from local_rag.verification.word_report import verification_as_word
 from local_rag.web.forms import filters_of, text_field
 from local_rag.web.site import PageRequest, attachment
 
+_MOST = 40_000  # characters of a text that fit into a form
 _SECONDS = 120.0  # for which a browser waits for a page
 _WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 
@@ -60,7 +61,7 @@ def _page(request: PageRequest, text: str, within: str, found: Verification | No
     documents = request.library.contents().documents if found else {}
     statements = [_statement(request, one, documents) for one in found.statements] if found else []
     said = headline(found) if found else ""
-    shown = {"text": text, "within": within, "statements": statements, "headline": said, "most": MAX_CHECKED}
+    shown = {"text": text, "within": within, "statements": statements, "headline": said, "most": _MOST}
     return request.page("verify.html", **shown)
 
 
