@@ -14,7 +14,9 @@ _ALIKE = 0.6  # the share of words in the same order from which on a sentence is
 _COVERED, _RELATED = 0.6, 0.4  # the share of a statement's words that says all of it, and that may say it
 _GAP = 0.3  # the share of the content words that one gap may have where a sentence says all of a statement
 _UNSAID = 3  # words one after the other that a unit which says all of a statement may lack
-_SURE = 0.0  # the log odds from which on a model finds that a quotation says a statement
+# A model's log odds that a quotation says a statement: below which it does not where one is a copy of the other but for
+# some words, below which it does not although it has all values and most words, and from which on it does although not.
+_COPY, _UNLIKELY, _LIKELY = -0.3, -2.0, 1.0
 # How often verdicts were right on the choosing half of the set of scripts/benchmarks/verify.py, by what they stand on.
 SAME, DIFFERS, REWORDED, GUESSED, MISSING = 0.99, 0.97, 0.9, 0.7, 0.8
 
@@ -60,10 +62,11 @@ def settled(judgement: Judgement, odds: float | None) -> Judgement:
     """Return an open judgement as a model decides it by its log odds, or without them as it stands."""
     if odds is None:
         return replace(judgement, differs=(), is_open=False)
-    if odds >= _SURE:
-        return Judgement("supported", REWORDED, judgement.candidate)
-    if judgement.differs:
+    if judgement.differs and odds < _COPY:
         return replace(judgement, verdict="contradicted", is_open=False)
+    least = _LIKELY if judgement.verdict != "supported" else _COPY if judgement.differs else _UNLIKELY
+    if odds >= least:
+        return Judgement("supported", REWORDED, judgement.candidate)
     return Judgement("not in these documents", MISSING, judgement.candidate)
 
 

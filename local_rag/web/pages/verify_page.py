@@ -61,7 +61,7 @@ def _page(request: PageRequest, text: str, within: str, found: Verification | No
     documents = request.library.contents().documents if found else {}
     statements = [_statement(request, one, documents) for one in found.statements] if found else []
     said = headline(found) if found else ""
-    shown = {"text": text, "within": within, "statements": statements, "headline": said, "most": _MOST}
+    shown: dict[str, Any] = {"text": text, "within": within, "statements": statements, "headline": said, "most": _MOST}
     return request.page("verify.html", **shown)
 
 
