@@ -207,7 +207,7 @@ class CheckedStatement(BaseModel):
     text: str
     verdict: Verdict
     quotes: list[StatementQuote]
-    probability: float = Field(description="How often such verdicts are right.")
+    probability: float = Field(description="About how often such verdicts are right.")
 
 
 class VerifyResults(BaseModel):

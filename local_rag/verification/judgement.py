@@ -17,7 +17,7 @@ _UNSAID = 3  # words one after the other that a unit which says all of a stateme
 # A model's log odds that a quotation says a statement: below which it does not where one is a copy of the other but for
 # some words, below which it does not although it has all values and most words, and from which on it does although not.
 _COPY, _UNLIKELY, _LIKELY = -0.3, -2.0, 1.0
-# How often verdicts were right on the choosing half of the set of scripts/benchmarks/verify.py, by what they stand on.
+# About how often verdicts are right, by what they stand on: from the choosing half of scripts/benchmarks/verify.py.
 SAME, DIFFERS, REWORDED, GUESSED, MISSING = 0.99, 0.97, 0.9, 0.7, 0.8
 
 

@@ -43,7 +43,7 @@ class Evidence:
 class Checked:
     """A statement of the text, its span there, its verdict, and the quotations for it, the most telling first.
 
-    `probability` is how often verdicts of this kind, by this evidence, were right where that was measured.
+    `probability` is about how often verdicts are right that stand on evidence of this kind.
     """
 
     text: str
