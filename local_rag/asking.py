@@ -10,6 +10,7 @@ from local_rag.plan_records import Kind
 from local_rag.records import Answer, Outcome
 
 MAX_QUESTION = 4000  # characters
+MAX_CHECKED = 400_000  # characters of a text whose statements are checked
 
 
 def require_question(text: str) -> None:
@@ -22,6 +23,20 @@ def require_question(text: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise QuestionError("The question is not UTF-8; set the terminal to UTF-8 and type it again.") from None
+
+
+def require_checkable(text: str, most: int = MAX_CHECKED) -> None:
+    """Raise QuestionError for a text to check that is empty, too long or not UTF-8."""
+    if not text.strip():
+        raise QuestionError("The text is empty; give statements to check.")
+    if len(text) > most:
+        raise QuestionError(
+            f"The text has {len(text):,} characters, and at most {most:,} are checked; give parts of it."
+        )
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise QuestionError("The text is not UTF-8; save or send it as UTF-8.") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ STAGES: dict[Stage, str] = {
     "check": "Checking",
     "find": "Examining",
     "extract": "Extracting",
+    "verify": "Verifying",
 }
 _SINGULAR = {"contain": "contains", "do": "does", "have": "has", "lie": "lies", "are": "is"}
 _LONG_SECONDS = 90  # from which a duration is told in minutes

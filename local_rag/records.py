@@ -20,10 +20,32 @@ RowKind = Literal["chunk", "document"]
 # chunk cannot be mistaken; `model`: a sentence that a model wrote; `dropped`: none, because it was not good enough.
 ContextKind = Literal["terms", "unneeded", "model", "dropped"]
 Stage = Literal[
-    "read", "compare", "contextualize", "embed", "publish", "ask", "answer", "draft", "check", "find", "extract"
+    "read",
+    "compare",
+    "contextualize",
+    "embed",
+    "publish",
+    "ask",
+    "answer",
+    "draft",
+    "check",
+    "find",
+    "extract",
+    "verify",
 ]
 # What a question asks of all documents: how many, which documents, or every place.
 FindKind = Literal["count", "documents", "list"]
+
+# What the documents say of a statement.
+Verdict = Literal[
+    "supported",
+    "contradicted",
+    "not there",
+    "other document",
+    "superseded",
+    "not in these documents",
+    "no claim",
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,24 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any, TypeVar
 
 from local_rag.answering.pipeline import AnswerPipeline, Telling
-from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, AskOptions, FilterFields, Filters, Turn, as_filters
+from local_rag.asking import (
+    DEFAULT_OPTIONS,
+    EVERYTHING,
+    MAX_QUESTION,
+    AskOptions,
+    FilterFields,
+    Filters,
+    Turn,
+    as_filters,
+)
 from local_rag.catalogue.links import without_copies
 from local_rag.code_answers import CodeAnswers
-from local_rag.errors import StoppedError
+from local_rag.errors import ModelError, StoppedError
 from local_rag.extraction.asking import DocumentAsker
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column, parse_columns
@@ -24,16 +33,21 @@ from local_rag.models.reader import Reader
 from local_rag.plan_records import Plan
 from local_rag.records import Answer, Found, Passage, Progress, Written
 from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words, scope_of
-from local_rag.retrieval.find_question import FindQuestion, any_question, as_words
+from local_rag.retrieval.find_question import FindQuestion, Phrase, any_question, as_words
 from local_rag.retrieval.question import Question, read_question
 from local_rag.retrieval.searcher import Trace, search_keywords
 from local_rag.retrieval.version_families import Versions
 from local_rag.store.asked_questions import Asker
+from local_rag.store.database import NamedDocument
 from local_rag.store.history_file import count_use
 from local_rag.store.storage_errors import storage_errors
 from local_rag.text.tokens import keyword_tokens
 from local_rag.understanding.question_reader import read_plan
 from local_rag.understanding.replies import reply_to_small_talk
+from local_rag.verification.entailment import log_odds_of
+from local_rag.verification.evidence import MOST_PASSAGES
+from local_rag.verification.verdicts import Checked, Verification
+from local_rag.verification.verifier import verify_text
 
 OnProgress = Callable[[Progress], None]
 T = TypeVar("T")
@@ -141,6 +155,52 @@ class View(Judged):
                 return table
             rows = (replace(row, document=seen.told.get(row.document, 0)) for row in table.rows)
             return replace(table, rows=tuple(rows))
+
+    def verify(
+        self,
+        text: str,
+        *,
+        filters: Filters | FilterFields = EVERYTHING,
+        model: bool = True,
+        first: int = 0,
+        seconds: float | None = None,
+        progress: OnProgress = ignore,
+        on_statement: Callable[[Checked], None] = ignore,
+        stop: Callable[[], bool] = never,
+    ) -> Verification:
+        """Check what a text says against the documents that pass the filters; nothing of it is kept.
+
+        Code compares values, dates, names and quotations. What words leave open, the answer model decides; without
+        `model`, or where none is installed, what is likelier. Statements are checked from number `first` on, and
+        `on_statement` receives each as soon as it is. What is not checked after `seconds`, or once `stop` returns True,
+        is left out.
+        """
+        limits = as_filters(filters)
+        how = dict[str, Any](first=first, seconds=seconds, progress=progress, on_statement=on_statement, stop=stop)
+        return verify_text(text, _LookedUp(self, limits), self._holds if model else lambda *_: None, **how)
+
+    def _holds(self, quotation: str, statement: str) -> float | None:
+        """Return the answer model's log odds that a quotation says a statement; None if no model is installed."""
+        with suppress(ModelError), self._shared.one_at_a_time:
+            find(self.settings, "answer")
+            return log_odds_of(self._open_answerer().generator, quotation, statement)
+        return None
+
+    def passages_like(self, text: str, *, top: int, filters: Filters) -> list[Passage]:
+        """Return the passages that are most like a statement; it is no question, and no reader is asked."""
+        return self._trace(Question(text[:MAX_QUESTION]), top=top, filters=filters, rerank=False).passages
+
+    def first_quoting(self, words: str, filters: Filters) -> Passage | None:
+        """Return the first place of a document that has these words one after the other; None if none has."""
+        asked = FindQuestion("documents", "words", phrases=(Phrase(words, exact=True),))
+        found = self._find(Question(words[:MAX_QUESTION]), asked, filters, stop=never)
+        return found.places[0].passage if found and found.places else None
+
+    def names_of_documents(self, filters: Filters) -> list[NamedDocument]:
+        """Return what the documents that pass the filters are called."""
+        with self.reading() as store:
+            passes = self._passing(store, filters)
+            return [one for one in store.named_documents(store.live_ids()) if passes(one.id)]
 
     def correct_cell(self, document_id: int, column: Column, cell: Cell | None) -> None:
         """Keep a person's cell of a document in place of what the model said; None lets the model's count again."""
@@ -357,3 +417,25 @@ class View(Judged):
     def _knows_relevance(self) -> bool:
         """Return whether it is known from which closeness on a passage is about a subject, by the embedder."""
         return find(self.settings, "embed").about_from is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _LookedUp:
+    """The documents of a view that pass filters, as statements are looked up in them."""
+
+    view: View
+    filters: Filters
+
+    def search(self, text: str, within: Sequence[str] = ()) -> Sequence[Passage]:
+        """Return the passages that fit a text best, of all documents or of those with these paths."""
+        places = tuple(map(literal_path, within))
+        limits = replace(self.filters, within=places) if places else self.filters
+        return self.view.passages_like(text, top=MOST_PASSAGES, filters=limits)
+
+    def quoting(self, words: str) -> Passage | None:
+        """Return a place of some document that has these words one after the other; None if none has."""
+        return self.view.first_quoting(words, self.filters)
+
+    def named(self) -> Sequence[NamedDocument]:
+        """Return what the documents are called."""
+        return self.view.names_of_documents(self.filters)

@@ -47,6 +47,7 @@ COMMANDS = {
     "status": "Show what the library contains, and what is out of date and why.",
     "stop": "End the process that keeps the models loaded.",
     "tables": "List the tables of the documents, with their columns.",
+    "verify": "Check what a text says against the documents, statement by statement.",
 }
 # The modules of commands that share one; in it each is called like the command. Others are the `command` of their own.
 _SHARED = {

@@ -15,9 +15,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 
 from local_rag.asking import MAX_QUESTION, Filters
 from local_rag.display import one_line
-from local_rag.records import FindKind, RowKind
+from local_rag.records import FindKind, RowKind, Verdict
 
 MAX_INSTRUCTIONS = 600  # characters
+MAX_CHECKED = 20_000  # characters of a text that is checked
 _MOST_NAMES, _LONGEST_NAME, _MOST_TYPES = 5, 30, 4
 RULES = (
     "Search before you answer about them, and name the `location` of what you use. Passages are quotations from "
@@ -151,6 +152,18 @@ class GapsArguments(Arguments):
     start: int = Field(default=0, ge=0, le=1000, description="`next` of the call before.")
 
 
+class VerifyArguments(FilteredArguments):
+    """What `verify` takes."""
+
+    text: str = Field(
+        min_length=1,
+        max_length=MAX_CHECKED,
+        description="A draft whose statements to check. It may quote documents, and name them in brackets, such as "
+        "(travel-policy.md, p. 3).",
+    )
+    start: int = Field(default=0, ge=0, description="`next` of the call before, with the same text.")
+
+
 class AskArguments(FilteredArguments):
     """What `ask` takes."""
 
@@ -170,6 +183,38 @@ class ExtractArguments(Arguments):
     types: Types
     newest: bool = Field(default=False, description="Only the newest version of each document.")
     start: int = Field(default=0, ge=0, description="`next` of the call before, with the same columns.")
+
+
+class DifferingWords(BaseModel):
+    """What a statement says, and what the document says in its place."""
+
+    said: str
+    written: str
+
+
+class StatementQuote(BaseModel):
+    """A quotation for or against a statement, with its place."""
+
+    text: str
+    location: str
+    section: str
+    differs: list[DifferingWords]
+
+
+class CheckedStatement(BaseModel):
+    """A statement of the text, its verdict, and the quotations that this stands on."""
+
+    text: str
+    verdict: Verdict
+    quotes: list[StatementQuote]
+    probability: float = Field(description="About how often such verdicts are right.")
+
+
+class VerifyResults(BaseModel):
+    """What `verify` gives; while `next` is not null, the text goes on."""
+
+    statements: list[CheckedStatement]
+    next: int | None = None
 
 
 class Rank(BaseModel):
@@ -483,6 +528,14 @@ SHAPES: Mapping[str, Shape] = {
         "obligations and open questions. Every line is a quotation.",
         BriefArguments,
         BriefResults,
+    ),
+    "verify": Shape(
+        "Check a text against the documents",
+        "Check each statement of a text: supported, contradicted, quoted but not there, from another document than it "
+        "says, superseded by a newer version, or not in these documents, each with quotations and what differs. Call "
+        "it with your own answer before you give it. While `next` is not null, call again with it as `start`.",
+        VerifyArguments,
+        VerifyResults,
     ),
     "fetch": Shape(
         "Read a passage or a document",

@@ -30,8 +30,9 @@ from local_rag.records import Passage, Written
 from local_rag.retrieval.searcher import Trace
 from local_rag.serving.answer_markdown import answer_as_markdown
 from local_rag.serving.job import Failure, Job, PassagesFound, Ping, QueuePosition, Result
-from local_rag.serving.requests import AskRequest, Caller, SearchRequest, ServedAnswer
+from local_rag.serving.requests import AskRequest, Caller, SearchRequest, ServedAnswer, VerifyRequest
 from local_rag.serving.service import Service
+from local_rag.verification.verdicts import Evidence
 from local_rag.view import View
 
 T = TypeVar("T")
@@ -200,6 +201,38 @@ def brief(library: View, asked: shapes.BriefArguments) -> shapes.BriefResults:
     ]
     documents = [one_line(path) for path in found.documents[:_MOST_FOLDERS]]
     return fit_list(shapes.BriefResults(documents=documents, lines=lines), "lines")
+
+
+async def verify(service: Service, asked: shapes.VerifyArguments, caller: Caller, tell: Tell) -> shapes.VerifyResults:
+    """Check the statements of a text from a number on, as many as a turn allows; the host's model judges the rest."""
+    request = VerifyRequest(text=asked.text, filters=asked.filters(), model=False, first=asked.start)
+    found = await followed(service.verify(request, caller), tell)
+    statements = [
+        shapes.CheckedStatement(
+            text=_short(one.text),
+            verdict=one.verdict,
+            quotes=[_statement_quote(each) for each in one.quotes],
+            probability=one.probability,
+        )
+        for one in found.statements
+    ]
+
+    def page(shown: Sequence[shapes.CheckedStatement]) -> shapes.VerifyResults:
+        goes_on = len(shown) < len(statements) or found.left_out
+        return shapes.VerifyResults(statements=list(shown), next=asked.start + len(shown) if goes_on else None)
+
+    return fit_page(statements, page)
+
+
+def _statement_quote(one: Evidence) -> shapes.StatementQuote:
+    differs = [shapes.DifferingWords(said=_short(each.said), written=_short(each.written)) for each in one.differs]
+    place = one.place
+    return shapes.StatementQuote(
+        text=_short(place.text),
+        location=one_line(place.location_by(str)),
+        section=_short(place.section),
+        differs=differs,
+    )
 
 
 async def gaps(service: Service, asked: shapes.GapsArguments, caller: Caller, _tell: Tell) -> shapes.GapsResults:
@@ -422,6 +455,7 @@ HANDLERS: Mapping[str, Handler] = {
     "find": find,
     "diff": _reading(diff),
     "brief": _reading(brief),
+    "verify": verify,
     "fetch": _reading(fetch),
     "list_documents": _reading(list_documents),
     "status": status,

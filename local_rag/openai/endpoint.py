@@ -27,10 +27,12 @@ from local_rag.records import Answer, Written
 from local_rag.serving.answer_markdown import AnswerPieces, answer_as_markdown, escaped
 from local_rag.serving.http import EventStream, caller_of, error_object, json_response, status_of, unless_gone
 from local_rag.serving.job import Failure, Job, Ping, Result, failure
-from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
+from local_rag.serving.requests import AskRequest, Caller, ServedAnswer, VerifyRequest
 from local_rag.serving.service import Service
+from local_rag.serving.verified_text import verified
 from local_rag.understanding.question_reader import read_plan
 from local_rag.understanding.replies import reply_to_small_talk
+from local_rag.verification.report import verification_as_dict
 
 _READ = {"model", "messages", "stream", "stream_options"}
 # Values that ask for what is done in any case.
@@ -78,12 +80,7 @@ class ChatRequest:
 
 def read_request(body: bytes) -> ChatRequest:
     """Read the body of a request; raise QuestionError if it holds no question."""
-    try:
-        fields = json.loads(body)
-    except (ValueError, RecursionError):
-        raise QuestionError("The body is not JSON; send a chat completion request.") from None
-    if not isinstance(fields, dict):
-        raise QuestionError("The body is not a JSON object; send a chat completion request.")
+    fields = _object_in(body, "a chat completion request")
     messages = fields.get("messages")
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
         raise QuestionError("messages must be a list of objects with role and content.")
@@ -106,6 +103,34 @@ def read_request(body: bytes) -> ChatRequest:
         with_usage=isinstance(options, dict) and options.get("include_usage") is True,
         ignored=tuple(dict.fromkeys(_nameable(ignored))),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class TextToVerify:
+    """A text to check; `model` names the library as in a chat, `with_model` lets its own model decide what is open."""
+
+    text: str
+    model: str = ""
+    with_model: bool = True
+
+
+def read_verification(body: bytes) -> TextToVerify:
+    """Read the body of a request to check a text; raise QuestionError if it holds none."""
+    fields = _object_in(body, '{"text": ...}')
+    if not isinstance(fields.get("text"), str):
+        raise QuestionError('text must be a string; send `{"text": ...}`.')
+    return TextToVerify(fields["text"], str(fields.get("model") or ""), fields.get("with_model") is not False)
+
+
+def _object_in(body: bytes, wanted: str) -> dict[str, Any]:
+    """Return the JSON object that a body is; raise QuestionError for another one, saying what is `wanted`."""
+    try:
+        fields = json.loads(body)
+    except (ValueError, RecursionError):
+        raise QuestionError(f"The body is not JSON; send {wanted}.") from None
+    if not isinstance(fields, dict):
+        raise QuestionError(f"The body is not a JSON object; send {wanted}.")
+    return fields
 
 
 def _text_of(content: Any, ignored: list[str]) -> str:
@@ -157,7 +182,7 @@ def _title(text: str) -> str:
 
 
 IGNORED_HEADER = "x-local-rag-ignored"
-_COMPLETIONS = "/v1/chat/completions"
+_COMPLETIONS, _VERIFY = "/v1/chat/completions", "/v1/verify"
 _PING_SECONDS = 10.0
 _DONE = b"data: [DONE]\n\n"
 
@@ -201,6 +226,16 @@ def chat_interface(
             return completion.stream(headers)
         return json_response(await completion.whole(request.receive), headers=headers)
 
+    async def verify(request: Request) -> Response:
+        body = await request.body()
+        asked = await service.aside(lambda: read_verification(body))
+        limits = filters_in(asked.model) if asked.model else EVERYTHING
+        caller = caller_of(request.scope, _VERIFY)
+        wanted = VerifyRequest(text=asked.text, filters=limits, model=asked.with_model)
+        found = await unless_gone(request.receive, verified(service, wanted, caller))
+        name = await service.aside(service.library_for(caller.person).place_names)
+        return json_response(await service.aside(lambda: verification_as_dict(found, name)))
+
     async def nothing(request: Request) -> Response:
         raise MissingError(f"There is nothing at {request.method} {one_line(request.url.path)[:100]} here.")
 
@@ -208,6 +243,7 @@ def chat_interface(
         Route("/v1/models", _reported(models), methods=["GET"]),
         Route("/v1/models/{model:path}", _reported(one_model), methods=["GET"]),
         Route(_COMPLETIONS, _reported(completions), methods=["POST"]),
+        Route(_VERIFY, _reported(verify), methods=["POST"]),
         Route("/v1/{path:path}", _reported(nothing), methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
     ], nullcontext
 

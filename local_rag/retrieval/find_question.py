@@ -25,7 +25,7 @@ _QUOTED_TEXT = (
     r"|\u300c([^\u300d]{1,500}+)\u300d|\u300e([^\u300f]{1,500}+)\u300f"
     r"|\u201a([^\u2018\u2019]{1,500}+)[\u2018\u2019](?!\w)|(?<!\w)['\u2018]([^'\u2019]{1,500}+)['\u2019](?!\w)"
 )
-_QUOTED = re.compile(_QUOTED_TEXT)
+QUOTED = re.compile(_QUOTED_TEXT)  # with marks of several languages
 # Operators of other programs: -word, NOT word, title:word, word*, +word, word~2, NEAR/3.
 _OPERATOR = re.compile(
     rf"(?P<quoted>{_QUOTED_TEXT})"
@@ -129,7 +129,7 @@ def _with_marks(subject: str, question: str) -> str:
     """Return a subject with the signs of quotation around it, if the question has some."""
     at = question.find(subject)
     around = question[max(0, at - 1) : at + len(subject) + 1]
-    return around if _QUOTED.search(around) else subject
+    return around if QUOTED.search(around) else subject
 
 
 def without_operators(text: str) -> tuple[str, tuple[str, ...]]:
@@ -163,8 +163,8 @@ def as_words(asked: FindQuestion) -> FindQuestion:
 
 def phrases_of(subject: str) -> tuple[tuple[Phrase, ...], bool]:
     """Return the phrases of a subject, and whether all of them are meant or any."""
-    quoted = [next(filter(None, found.groups())).strip() for found in _QUOTED.finditer(subject)]
-    rest = _QUOTED.sub("", subject)
+    quoted = [next(filter(None, found.groups())).strip() for found in QUOTED.finditer(subject)]
+    rest = QUOTED.sub("", subject)
     if quoted:
         return tuple(Phrase(text, exact=True) for text in quoted if text), not re.search(r"\bor\b", rest, re.IGNORECASE)
     parts = [_DETERMINERS.sub("", part).strip(" ,;:") for part in _AND.split(_DETERMINERS.sub("", subject.strip()))]

@@ -3,11 +3,22 @@
 import ipaddress
 from dataclasses import dataclass, field
 
-from local_rag.asking import DEFAULT_OPTIONS, EVERYTHING, HOST, AskOptions, Filters, Person, Turn, require_question
+from local_rag.asking import (
+    DEFAULT_OPTIONS,
+    EVERYTHING,
+    HOST,
+    AskOptions,
+    Filters,
+    Person,
+    Turn,
+    require_checkable,
+    require_question,
+)
 from local_rag.extraction.columns import Column
 from local_rag.records import Answer
 
 MAX_TOP = 1000
+MAX_CHECKED = 60_000  # characters of a text that is checked while others wait
 _RECALLED, _RECALLED_ANSWER = 500, 2000  # characters of each earlier question and answer
 
 
@@ -98,6 +109,20 @@ class AskRequest:
         require_question(self.question)
         recalled = (Turn(turn.question[:_RECALLED], turn.answer[:_RECALLED_ANSWER]) for turn in self.earlier)
         object.__setattr__(self, "earlier", tuple(recalled))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyRequest:
+    """A text to check as in `Library.verify`, from statement number `first` on, for at most so many `seconds`."""
+
+    text: str
+    filters: Filters = EVERYTHING
+    model: bool = True
+    first: int = 0
+    seconds: float = 10.0
+
+    def __post_init__(self) -> None:
+        require_checkable(self.text, MAX_CHECKED)
 
 
 @dataclass(frozen=True, slots=True)

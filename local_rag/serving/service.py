@@ -35,9 +35,11 @@ from local_rag.serving.requests import (
     SearchRequest,
     ServedAnswer,
     TableRequest,
+    VerifyRequest,
 )
 from local_rag.serving.threads import Threads
 from local_rag.serving.worker import LibraryWorker
+from local_rag.verification.verdicts import Verification
 from local_rag.view import View
 
 T = TypeVar("T")
@@ -203,6 +205,24 @@ class Service:
             )
 
         return self._submit(work, caller, "extract all")
+
+    def verify(self, request: VerifyRequest, caller: Caller) -> Job[Verification]:
+        """Queue a turn of checking a text; it gives way to other jobs, and the rest is left out."""
+        worker = self.worker
+
+        def work(library: Library, job: Job[Verification]) -> Verification:
+            self._audit(library, caller, checked=len(request.text))
+
+            def stop() -> bool:
+                return job.ended() or bool(worker.waiting)
+
+            seen = library.seen_by(caller.person.limits)
+            how = dict[str, Any](model=request.model, first=request.first, seconds=request.seconds)
+            found = seen.verify(request.text, filters=request.filters, stop=stop, **how)
+            job.check()
+            return found
+
+        return self._submit(work, caller, "verify")
 
     def read_ahead(self, request: SearchRequest, caller: Caller) -> None:
         """Let the model read what a search has found, until a job of this library waits: a question may follow.

@@ -42,6 +42,7 @@ from local_rag.web.pages import (
     people_page,
     questions_page,
     sources_page,
+    verify_page,
 )
 from local_rag.web.pages.document_page import PageDrawings
 from local_rag.web.pages.operations_page import Check, Checkup, check_as_served
@@ -59,6 +60,7 @@ _PAGES = (
     inspect_page,
     history_page,
     digest_pages,
+    verify_page,
     gaps_page,
     people_page,
     login_page,

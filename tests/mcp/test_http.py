@@ -22,7 +22,7 @@ HEADERS = {"accept": "application/json, text/event-stream", "content-type": "app
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 SECRET = "a-token-of-the-owner"
 
-OFFERED = ["search", "find", "diff", "brief", "fetch", "list_documents", "status", "gaps", "marks"]
+OFFERED = ["search", "find", "diff", "brief", "verify", "fetch", "list_documents", "status", "gaps", "marks"]
 
 
 @pytest.fixture
@@ -52,6 +52,7 @@ def test_a_host_talks_to_the_server(folder: Path, era: str) -> None:
         "find",
         "diff",
         "brief",
+        "verify",
         "fetch",
         "list_documents",
         "status",

@@ -174,7 +174,7 @@ def test_a_host_talks_to_the_command(folder: Path, era: str) -> None:
 
     version, tools, found = anyio.run(run)
     assert version == {"legacy": "2025-11-25", "auto": "2026-07-28"}[era]
-    assert tools == ["search", "find", "diff", "brief", "fetch", "list_documents", "status", "gaps", "marks"]
+    assert tools == ["search", "find", "diff", "brief", "verify", "fetch", "list_documents", "status", "gaps", "marks"]
     assert found["results"][0]["title"] == "Boat"
 
 

@@ -27,7 +27,7 @@ def test_the_tools_only_read_and_say_what_they_take_and_give(folder: Path, era: 
 
     tools, instructions = talk(local_service(folder), work, era=era)
     named = [tool.name for tool in tools]
-    assert named == ["search", "find", "diff", "brief", "fetch", "list_documents", "status", "gaps", "marks"]
+    assert named == ["search", "find", "diff", "brief", "verify", "fetch", "list_documents", "status", "gaps", "marks"]
     for tool in tools:
         assert tool.annotations.read_only_hint
         assert not tool.annotations.open_world_hint
@@ -38,6 +38,7 @@ def test_the_tools_only_read_and_say_what_they_take_and_give(folder: Path, era: 
         "search": {"query", "limit", "in", "type", "since", "before", "tag"},
         "diff": {"before", "after"},
         "brief": {"documents", "lines", "in"},
+        "verify": {"text", "start", "in", "type", "since", "before", "tag"},
         "find": {"question", "in", "type", "since", "before", "tag"},
         "fetch": {"id", "offset", "around"},
         "list_documents": {"in", "cursor"},
@@ -424,3 +425,16 @@ def test_filters_that_no_document_passes_are_told(folder: Path) -> None:
     searched, found = talk(loaded(local_service(folder)), work)
     assert searched["note"] == "No document lies in nowhere; `list_documents` tells what there is."
     assert found["notes"][0].startswith("No document passes the filters")
+
+
+@pytest.mark.parametrize("era", ERAS)
+def test_a_text_is_checked_page_by_page(folder: Path, era: str) -> None:
+    text = "The boat leaves the harbour at eight. " * 40
+    whole = call(loaded(local_service(folder)), "verify", {"text": text}, era=era)
+    first = whole["statements"][0]
+    assert (first["verdict"], first["quotes"][0]["differs"][0]["said"]) == ("contradicted", "eight")
+    assert first["quotes"][0]["location"].endswith("boat.txt:1")
+    assert count_tokens(json.dumps(whole, ensure_ascii=False)) <= MAX_SEARCH
+    assert whole["next"] == len(whole["statements"]) < 40
+    rest = call(loaded(local_service(folder)), "verify", {"text": text, "start": 39}, era=era)
+    assert (len(rest["statements"]), rest["next"]) == (1, None)

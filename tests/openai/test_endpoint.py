@@ -306,3 +306,29 @@ def test_an_answer_nobody_waits_for_any_more_ends(folder: Path) -> None:
         assert talker.going.wait(30)
         stream.close()
         assert talker.stopped.wait(30)
+
+
+def test_a_text_is_checked(client: TestClient) -> None:
+    text = "The boat leaves the harbour at eight."
+    told = client.post("/v1/verify", json={"text": text, "with_model": False}).json()
+    (one,) = told["statements"]
+    assert (one["text"], one["verdict"]) == (text, "contradicted")
+    assert one["quotes"][0]["path"] == "documents/boat.txt"
+    limited = client.post("/v1/verify", json={"text": text, "model": "lib/nothing/**", "with_model": False}).json()
+    assert limited["statements"][0]["verdict"] == "not in these documents"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b"no", 400, "The body is not JSON"),
+        (b'{"text": 3}', 400, "text must be a string"),
+        (b'{"text": " "}', 400, "The text is empty"),
+        (b'{"text": "\\ud800 leaves"}', 400, "not UTF-8"),
+        (b'{"text": "Boats leave.", "model": "gpt-4"}', 404, "There is no model"),
+    ],
+)
+def test_a_text_that_cannot_be_checked_is_refused(client: TestClient, body: bytes, status: int, said: str) -> None:
+    refused = client.post("/v1/verify", content=body)
+    assert refused.status_code == status
+    assert said in refused.json()["error"]["message"]

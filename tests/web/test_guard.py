@@ -20,7 +20,7 @@ from local_rag.web.listening import Libraries, allowed_hosts
 from tests.support import served
 from tests.support.served import ADDRESS, QUESTION, client
 
-PAGES = ["/", "/search?q=boat", "/inspect?q=boat", "/document/1", "/library", "/history", "/questions"]
+PAGES = ["/", "/search?q=boat", "/inspect?q=boat", "/document/1", "/library", "/history", "/questions", "/verify"]
 ROUTES = [*PAGES, "/healthz", "/static/page.js"]
 SECRET = "a-token-of-the-owner"
 

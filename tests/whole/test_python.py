@@ -42,7 +42,7 @@ def test_the_recipes_of_the_docs_run(
 ) -> None:
     monkeypatch.setenv("LOCAL_RAG_PROFILE", "tiny")
     recipes = re.findall(r"```python\n(.*?)```", (ROOT / "docs/python.md").read_text(), re.DOTALL)
-    assert len(recipes) == 1 + 5
+    assert len(recipes) == 1 + 6
     names: dict[str, object] = {}
     for recipe in recipes:
         exec(recipe, names)
@@ -51,6 +51,7 @@ def test_the_recipes_of_the_docs_run(
     assert "1 ['" in shown
     assert "Minutes of May ('minutes',)" in shown
     assert " True\n" in shown
+    assert "contradicted Parental leave is 15 weeks long." in shown
     assert "The library holds nothing at or below" in shown
 
 

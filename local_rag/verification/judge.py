@@ -1,0 +1,145 @@
+"""Judge a statement by the documents: what says it, whether that is the document that it names, and the newest one."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from local_rag.records import Passage
+from local_rag.verification.claims import Claim
+from local_rag.verification.evidence import Candidate, Documents, Mention, Names, candidates_for, place_of, verbatim
+from local_rag.verification.judgement import DIFFERS, GUESSED, MISSING, SAME, Judgement, judged, settled
+from local_rag.verification.verdicts import Checked, Difference, Evidence
+
+Holds = Callable[[str, str], float | None]
+"""Returns a model's log odds that a quotation says a statement; None if there is no model."""
+_NEAR = 0.1  # by which a candidate may be weaker than the best one and still decide
+_SAME_DOCUMENT = 0.02  # what a candidate gains that stands in the same document as the statement before
+_OUTDATED = 0.001  # what one loses that stands in an older version
+_MOST_QUOTES = 3
+
+
+class Judge:
+    """Judge statements by the documents that somebody may see, in the order of their text."""
+
+    def __init__(self, documents: Documents, names: Names, holds: Holds = lambda _quotation, _statement: None) -> None:
+        self._documents, self._names, self._holds = documents, names, holds
+        self._last = ""  # the document that the statement before stands in, which the next one is likely about, too
+
+    def check(self, claim: Claim) -> Checked:
+        """Return a statement with its verdict and what it stands on."""
+        if not claim.is_claim:
+            return Checked(claim.text, claim.start, claim.end, "no claim")
+        cited = [path for paths in claim.cited for path in paths]
+        passages = self._passages(claim.said, cited)
+        if claim.quotations and not verbatim(claim.said, passages):
+            quoting = self._quoting(claim, passages, cited)
+            if quoting.verdict != "supported" or claim.mostly_quotes:
+                return quoting
+        found = self._judge(claim.said, passages, cited)
+        if found.verdict != "supported" and not cited:
+            found = self._by_named(claim.said, found)
+        return self._checked(claim, self._with_page(claim, found))
+
+    def _passages(self, said: str, paths: Sequence[str]) -> list[Passage]:
+        """Return the passages that fit a statement best, those of the documents that it names among them."""
+        found = [*self._documents.search(said)]
+        if paths:
+            known = {(one.path, one.start) for one in found}
+            found += [one for one in self._documents.search(said, paths) if (one.path, one.start) not in known]
+        return found
+
+    def _judge(self, said: str, passages: Sequence[Passage], named: Sequence[str]) -> Judgement:
+        """Judge a statement by passages; the documents that it names must say it, if it names any."""
+        found = candidates_for(said, passages)
+        own = [one for one in found if one.passage.path in named]
+        if own and (best := self._best(said, own)).verdict == "supported":
+            return best
+        other = self._best(said, found)
+        if named and other.verdict == "supported":
+            return replace(other, verdict="other document")
+        return self._best(said, own) if own else other
+
+    def _best(self, said: str, found: Sequence[Candidate]) -> Judgement:
+        """Return the judgement by the best candidate, or by one that is nearly as strong and supports."""
+        if not found:
+            return Judgement("not in these documents", MISSING)
+        near = [one for one in found if one.strength >= found[0].strength - _NEAR]
+        near.sort(key=self._order)
+        by_each = [judged(said, one) for one in near]
+        sure = next((one for one in by_each if one.verdict == "supported" and not one.is_open), None)
+        best = sure or next((one for one in by_each if one.verdict == "supported"), by_each[0])
+        if best.is_open and best.candidate:
+            return settled(best, self._holds(best.candidate.unit.text, said))
+        return best
+
+    def _order(self, one: Candidate) -> float:
+        passage = one.passage
+        return _OUTDATED * bool(passage.newest) - one.strength - _SAME_DOCUMENT * (passage.path == self._last)
+
+    def _by_named(self, said: str, before: Judgement) -> Judgement:
+        """Judge a statement without the name of a document in it, by that document; else keep the judgement before."""
+        unit = before.candidate.unit.text if before.candidate else ""
+        for one in self._mentions(said, unit):
+            rest = " ".join(f"{said[: one.start]} {said[one.end :]}".split())
+            found = self._judge(rest, self._passages(rest, one.paths), one.paths)
+            if found.verdict in {"supported", "other document"}:
+                return found
+            if found.verdict == "contradicted" and before.verdict != "contradicted":
+                return found
+        return before
+
+    def _mentions(self, said: str, unit: str) -> list[Mention]:
+        """Return the documents that a statement names, and that the unit which it may stand on does not."""
+        known = {one.name for one in self._names.within(unit)}
+        return [one for one in self._names.within(said) if one.name not in known]
+
+    def _with_page(self, claim: Claim, found: Judgement) -> Judgement:
+        """Return a judgement that a statement stands on another page than it says, if it does."""
+        page = found.candidate.passage.page if found.candidate else None
+        # A passage may go on on the next page.
+        if found.verdict != "supported" or page is None or not claim.pages or {page, page + 1} & {*claim.pages}:
+            return found
+        said = ", ".join(f"page {one}" for one in claim.pages)
+        return replace(found, verdict="other document", differs=(Difference("place", said, f"page {page}"),))
+
+    def _checked(self, claim: Claim, one: Judgement) -> Checked:
+        quotes = [Evidence(one.candidate.place, one.differs)] if one.candidate else []
+        verdict, probability = one.verdict, one.probability
+        if one.candidate and verdict == "supported":
+            self._last = one.candidate.passage.path
+            if (newest := one.candidate.passage.newest) and (new := self._in_newest(claim.said, newest)):
+                verdict, probability = "superseded", new.probability
+                quotes = [Evidence(one.candidate.place, newest=newest)]
+                quotes += [Evidence(new.candidate.place, new.differs)] if new.candidate else []
+        return Checked(claim.text, claim.start, claim.end, verdict, tuple(quotes), probability)
+
+    def _in_newest(self, said: str, newest: str) -> Judgement | None:
+        """Return what the newest version of a document says instead of a statement; None if it says the same."""
+        found = self._best(said, candidates_for(said, self._documents.search(said, [newest])))
+        if found.verdict == "supported":
+            return None
+        return found if found.verdict == "contradicted" else Judgement("superseded", GUESSED)
+
+    def _quoting(self, claim: Claim, passages: Sequence[Passage], cited: Sequence[str]) -> Checked:
+        """Check what a statement quotes word for word, and whether the documents that it names say so."""
+        quotes, elsewhere = list[Evidence](), False
+        for quotation in claim.quotations:
+            found = self._quoted(quotation, passages)
+            if found is None:
+                closest = candidates_for(quotation, passages)[:1]
+                shown = tuple(Evidence(one.place, tuple(one.comparison.differences)) for one in closest)
+                return Checked(claim.text, claim.start, claim.end, "not there", shown, DIFFERS)
+            paths = cited or [path for one in self._mentions(claim.outside, found.place.text) for path in one.paths]
+            if paths and found.place.path not in paths:
+                own = self._quoted(quotation, self._documents.search(quotation, paths), anywhere=False)
+                elsewhere = elsewhere or own is None
+                found = own or found
+            quotes.append(found)
+        verdict = "other document" if elsewhere else "supported"
+        return Checked(claim.text, claim.start, claim.end, verdict, tuple(quotes[:_MOST_QUOTES]), SAME)
+
+    def _quoted(self, words: str, passages: Sequence[Passage], *, anywhere: bool = True) -> Evidence | None:
+        """Return where documents have words one after the other; None if none has, `anywhere` or in some passages."""
+        if found := verbatim(words, passages):
+            return Evidence(place_of(found[0], *found[1]))
+        other = self._documents.quoting(words) if anywhere else None
+        return Evidence(place_of(other, 0, len(other.text))) if other else None
