@@ -8,7 +8,6 @@ import re
 from collections.abc import Sequence
 
 from local_rag.answering.selection import Source
-from local_rag.answering.units import source_heading
 from local_rag.asking import Turn
 from local_rag.errors import QuestionError
 from local_rag.llama.generator import Vocabulary
@@ -78,7 +77,7 @@ def sources_prompt(
 
 def source_text(source: Source) -> str:
     """Return a source as the model reads it."""
-    return f"Source: {source_heading(source.passage)}\n{quote(source.text)}\n\n"
+    return f"Source: {source.heading}\n{quote(source.text)}\n\n"
 
 
 def _recalled(before: Turn | None) -> str:

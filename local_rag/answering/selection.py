@@ -18,6 +18,7 @@ from local_rag.models.reader import Reader, reranked_text
 from local_rag.records import Passage, Shown
 from local_rag.retrieval.document_names import DocumentNames
 from local_rag.text.dates import find_dates
+from local_rag.text.struck import struck_spans
 from local_rag.text.tokens import keyword_tokens
 
 SHOWN_TOKENS = 300  # a model that was not trained to refuse answers no more questions right from 600
@@ -39,6 +40,7 @@ _POINTERS = (
 )
 _MOST_POINTED = 3  # clauses that are shown because others name them
 _LEFT_OUT = "\n\u2026\n"
+_STRUCK = " (text between ~~ is struck out and no longer holds)"
 _SAME = 0.9  # the share of word triples that two copies of a text have in common
 _WORD = re.compile(r"\w+")
 
@@ -54,6 +56,11 @@ class Source:
     units: tuple[Unit, ...]
     text: str
     answers: float | None = None
+
+    @property
+    def heading(self) -> str:
+        """Return what the model reads above the text: what the passage is, and what the signs of struck text mean."""
+        return source_heading(self.passage) + (_STRUCK if struck_spans(self.text) else "")
 
 
 def select_sources(
@@ -161,10 +168,7 @@ def whole_sources(question: str, lists: Sequence[Sequence[Passage]], *, reader: 
 
 def shown_of(sources: Sequence[Source]) -> list[Shown]:
     """Return what the model is shown of each source, with the number of the source; the first has 1."""
-    return [
-        Shown(number, f"{source_heading(source.passage)}\n{source.text}")
-        for number, source in enumerate(sources, start=1)
-    ]
+    return [Shown(number, f"{source.heading}\n{source.text}") for number, source in enumerate(sources, start=1)]
 
 
 def ranked_units(

@@ -26,6 +26,7 @@ from local_rag.retrieval.occurrences import (
     occurrences,
     patterns_in,
     tokens_of,
+    without_struck_ones,
 )
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Searcher
@@ -33,6 +34,7 @@ from local_rag.retrieval.version_families import Versions, dates_in
 from local_rag.store.database import NamedDocument, Store
 from local_rag.text.dates import find_dates
 from local_rag.text.sentences import sentence_spans, unwrapped
+from local_rag.text.struck import is_struck
 from local_rag.text.tokens import keyword_tokens
 
 OnProgress = Callable[[Progress], None]
@@ -79,6 +81,7 @@ def find_words(
 ) -> Found:
     """Find the documents that contain the phrases of a question; no model takes part.
 
+    What a document shows as struck out it does not say any more: that is told, and does not count.
     `stop` is called before each document; once it returns true, what was found until then is the result.
     """
     store, allowed = scope.store, scope.allowed()
@@ -86,13 +89,17 @@ def find_words(
     known = [one if one is not None else scope.ids for one in holders]
     chosen = (set.intersection if asked.every else set.union)(*known) | store.documents_with_cut_words()
     places, total, notes, forms = list[FoundPlace](), 0, scope.notes, dict[str, None]()
+    struck = list[int]()  # occurrences in each document that has some
     for number, document in enumerate(scope.documents):
         if stop():
             notes = (*notes, f"Only the first {number:,} of {len(scope.documents):,} documents were read.")
             break
         text = store.document_text(document.id) if document.id in chosen else ""
         patterns = patterns_in(text, asked.phrases) if text else []
-        of_each = [occurrences(text, [pattern]) for pattern in patterns]
+        shown = [occurrences(text, [pattern]) for pattern in patterns]
+        of_each = [without_struck_ones(text, found) for found in shown]
+        if lost := sum(map(len, shown)) - sum(map(len, of_each)):
+            struck.append(lost)
         has = bool(of_each) and (all(of_each) if asked.every else any(of_each))
         if asked.negated:
             if not has and (place := _beginning(store, document)):
@@ -100,7 +107,7 @@ def find_words(
             continue
         if not has:
             continue
-        found = occurrences(text, patterns) if len(patterns) > 1 else of_each[0]
+        found = without_struck_ones(text, occurrences(text, patterns)) if len(patterns) > 1 else of_each[0]
         total += len(found)
         forms |= dict.fromkeys(foreign_forms(text, found, asked.phrases))
         by_line = [[*line] for _, line in groupby(found, attrgetter("line"))]
@@ -109,6 +116,9 @@ def find_words(
             if place := _place(store, document.id, text, line_span(text, first.start, first.end), len(group)):
                 places.append(place)
     counted = (f"Counted as inflected: {', '.join([*forms][:_FORMS])}.",) if forms else ()
+    if struck:
+        often = f"{sum(struck):,} struck-out occurrence{'s' * (sum(struck) > 1)}"
+        counted += (f"Not counted: {often} in {len(struck):,} document{'s' * (len(struck) > 1)}.",)
     return Found(
         question.text,
         asked.kind,
@@ -194,14 +204,22 @@ class _About:
 
 
 def _about(searcher: Searcher, vector: np.ndarray, near: Sequence[tuple[StoredChunk, float]]) -> list[_About]:
-    """Compare the sentences of chunks, given with their own cosines, with the vector of a subject."""
+    """Compare the sentences of chunks, given with their own cosines, with the vector of a subject.
+
+    A sentence that is struck out says nothing.
+    """
     texts = [unwrapped(chunk.chunk.text) for chunk, _ in near]
-    spans = [[*sentence_spans(text)] or [(0, len(text))] for text in texts]
+    spans = [
+        [(start, end) for start, end in [*sentence_spans(text)] or [(0, len(text))] if not is_struck(text[start:end])]
+        for text in texts
+    ]
     parts = [text[start:end] for text, of_text in zip(texts, spans, strict=True) for start, end in of_text]
     if not parts:
         return []
     cosines, done, about = searcher.embed(parts) @ vector, 0, list[_About]()
     for (chunk, cosine), of_text in zip(near, spans, strict=True):
+        if not of_text:
+            continue
         own = cosines[done : done + len(of_text)]
         done += len(of_text)
         best = np.argsort(-own, kind="stable")[:_CLOSEST]

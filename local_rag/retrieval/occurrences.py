@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 from local_rag.retrieval.find_question import Phrase
 from local_rag.text.languages import language_of, language_of_word
+from local_rag.text.struck import struck_spans
 from local_rag.text.tokens import (
     english_stem,
     has_stemmer,
@@ -304,6 +305,18 @@ def _bounds(line: str, searched: str, within: int) -> _Bounds:
         prepared = [begin + (end - begin) * step // steps for step in range(steps + 1)]
         written = [len(line) * step // steps for step in range(steps + 1)]
     return _Bounds(prepared, written)
+
+
+def without_struck_ones(text: str, found: Sequence[Occurrence]) -> list[Occurrence]:
+    """Return the occurrences that share nothing with what is struck out in a text."""
+    spans = struck_spans(text)
+    ends = [end for _, end in spans]
+
+    def is_valid(one: Occurrence) -> bool:
+        at = bisect_right(ends, one.start)
+        return at == len(spans) or one.end <= spans[at][0]
+
+    return [one for one in found if is_valid(one)] if spans else [*found]
 
 
 def best_line(found: Sequence[Occurrence]) -> Occurrence:

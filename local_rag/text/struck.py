@@ -17,6 +17,11 @@ def without_struck(text: str) -> str:
     return " ".join(_STRUCK.sub(" ", text).split()) if SIGN in text else text
 
 
+def struck_spans(text: str) -> list[tuple[int, int]]:
+    """Return the spans of a text that are struck out, with their signs."""
+    return [one.span() for one in _STRUCK.finditer(text)] if SIGN in text else []
+
+
 def is_struck(text: str) -> bool:
     """Return whether all of a text is struck out."""
     return SIGN in text and not without_struck(text)

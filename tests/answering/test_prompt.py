@@ -17,7 +17,7 @@ from local_rag.answering.prompt import (
     quote,
     sources_prompt,
 )
-from local_rag.answering.selection import Source, whole_sources
+from local_rag.answering.selection import Source, shown_of, whole_sources
 from local_rag.asking import Turn
 from local_rag.errors import QuestionError
 from local_rag.llama.generator import Request, Token
@@ -51,6 +51,15 @@ def test_the_question_stands_before_and_after_the_sources_and_the_best_of_them_i
     system, found, rest = text.partition(asked)
     assert (system, found) == (MODEL.chat_frame(system.strip())[0], asked)
     assert rest == (f"\nSources:\n\nSource: Two lines\nNever.\nOr so.\n\nSource: Boat > Times\nAt seven.\n\n{asked}")
+
+
+def test_the_signs_of_struck_text_are_explained_only_where_they_stand() -> None:
+    plain, struck = passage("At ~~ or about seven.", title="Boat"), passage("At ~~seven~~ eight.", title="Boat")
+    note = "Source: Boat (text between ~~ is struck out and no longer holds)\nAt ~~seven~~ eight.\n\n"
+    assert note in prompt("When?", struck)[0]
+    assert "Source: Boat\nAt ~~ or about seven.\n\n" in prompt("When?", plain)[0]
+    (shown,) = shown_of([Source(struck, (), struck.text)])
+    assert shown.text == note.removeprefix("Source: ").rstrip("\n")
 
 
 def test_what_stands_behind_the_question_ends_the_users_turn() -> None:

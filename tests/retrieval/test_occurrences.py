@@ -12,6 +12,7 @@ from local_rag.retrieval.occurrences import (
     pattern_of,
     patterns_in,
     tokens_of,
+    without_struck_ones,
 )
 from local_rag.text.languages import FUNCTION_WORDS, language_of
 from local_rag.text.tokens import document_tokens, keyword_tokens, tokens_of_holders
@@ -174,6 +175,17 @@ def test_a_word_is_a_form_of_itself(word: str) -> None:
 def test_overlapping_matches_of_two_phrases_count_once() -> None:
     patterns = [pattern_of(Phrase("tide")), pattern_of(Phrase("tide gauge"))]
     assert len(occurrences("tide gauge", patterns)) == 1
+
+
+def test_what_is_struck_out_is_told_from_what_holds() -> None:
+    text = "A fee of ~~30~~ 44 crowns. ~~A fine of 30 crowns~~ is a fine. No fee in ~~May."
+    found = {word: occurrences(text, [pattern_of(Phrase(word))]) for word in ("fine", "30", "fee", "fee of 30", "May")}
+    assert [one.start for one in without_struck_ones(text, found["fine"])] == [text.rindex("fine")]
+    assert len(found["30"]) == 2
+    assert without_struck_ones(text, found["30"]) == []
+    assert without_struck_ones(text, found["fee of 30"]) == [], "a part of it is struck out"
+    assert without_struck_ones(text, found["fee"]) == found["fee"]
+    assert without_struck_ones(text, found["May"]) == found["May"], "nothing ends it"
 
 
 def test_the_line_with_most_occurrences_is_the_best() -> None:

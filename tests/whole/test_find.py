@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -91,6 +92,21 @@ def test_places_are_counted(folder: Path, run: Run) -> None:
 def test_documents_without_a_word_are_found_too(folder: Path, run: Run) -> None:
     found = find(run, "crane", "--not", "--sort", "incident reports")
     assert [one["path"] for one in found["documents"]] == ["documents/incidents/b.md"]  # type: ignore[attr-defined]
+
+
+def test_what_is_struck_out_does_not_count_and_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    index_texts(tmp_path, {"a.md": "~~Dogs are allowed.~~ Cats and ~~dogs~~ are.\n", "b.md": "A dog ~~barks~~.\n"}, run)
+    told = "Not counted: 2 struck-out occurrences in 1 document."
+    with Library(tmp_path / ".local-rag", parts=EMBEDS_QUICKLY) as library:
+        asked = FindQuestion("count", "words", "dog", (Phrase("dog"),))
+        with_dogs = library.find("dog", exact=asked)
+        without = library.find("dog", exact=replace(asked, negated=True))
+    assert ([Path(one.passage.path).name for one in with_dogs.places], with_dogs.notes) == (["b.md"], (told,))
+    assert with_dogs.complete
+    assert ([Path(one.passage.path).name for one in without.places], without.notes) == (["a.md"], (told,))
 
 
 def test_several_words_must_all_occur_or_any(folder: Path, run: Run) -> None:
