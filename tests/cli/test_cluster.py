@@ -85,11 +85,35 @@ except OfflineError:
     assert (done.stdout, done.stderr) == ("closed\n", "")
 
 
-def test_a_cluster_is_started_checked_and_stopped() -> None:
+def _python_below_a_space(folder: Path) -> str:
+    """Return this Python at a path that has a space."""
+    if sys.prefix == sys.base_prefix:
+        pytest.skip("needs a virtual environment, which can be reached through a link")
+    link = folder / "a b"
+    link.symlink_to(sys.prefix)
+    return str(link / Path(sys.executable).relative_to(sys.prefix))
+
+
+def test_python_that_no_path_without_a_space_reaches_is_refused(tmp_path: Path) -> None:
+    state = tmp_path / "c d"
+    environment = os.environ | {
+        "LOCAL_RAG_CLUSTER_STATE": str(state),
+        "LOCAL_RAG_CLUSTER_TOKEN_FILE": str(tmp_path / "token"),
+    }
+    command = [_python_below_a_space(tmp_path), *COMMAND[1:], "cluster", "start"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "set LOCAL_RAG_CLUSTER_STATE to a folder without one" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not (state / "started.json").exists()
+
+
+def test_a_cluster_is_started_checked_and_stopped_by_python_below_a_path_with_a_space() -> None:
     with tempfile.TemporaryDirectory(prefix="lr") as state, socket.create_server(("127.0.0.1", 0)) as reserved:
         port = reserved.getsockname()[1]
         reserved.close()
         token = Path(state) / "token"
+        python = _python_below_a_space(Path(state))
         environment = os.environ | {
             "LOCAL_RAG_CLUSTER_STATE": state,
             "LOCAL_RAG_CLUSTER_TOKEN_FILE": str(token),
@@ -98,7 +122,7 @@ def test_a_cluster_is_started_checked_and_stopped() -> None:
         }
 
         def local_rag(*arguments: str) -> subprocess.CompletedProcess[str]:
-            command = [*COMMAND, "cluster", *arguments]
+            command = [python, *COMMAND[1:], "cluster", *arguments]
             return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, cwd=state)
 
         started = local_rag("start", "--port", str(port), "--json")

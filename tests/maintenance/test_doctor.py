@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import socket
 import sqlite3
@@ -313,9 +314,9 @@ def test_a_missing_package_is_named_whatever_needs_it(name: str, package: str | 
 def test_outside_a_checkout_packages_are_installed_as_they_are_pinned() -> None:
     pinned = {"click": "8.1", "rich": "14"}
     found = checks.check_packages({"click": None, "rich": "14"}, pinned, in_checkout=False)
-    assert found.remedy == f"{sys.executable} -m pip install click==8.1"
+    assert shlex.split(found.remedy) == [sys.executable, "-m", "pip", "install", "click==8.1"]
     found = checks.check_packages({"click": "8.1", "rich": "13"}, pinned, in_checkout=False)
-    assert found.remedy == f"{sys.executable} -m pip install rich==14"
+    assert shlex.split(found.remedy) == [sys.executable, "-m", "pip", "install", "rich==14"]
 
 
 def test_an_extra_is_missing_if_one_of_its_packages_is() -> None:

@@ -132,8 +132,8 @@ def _start(own: str, address: str, options: Sequence[str], *, head: bool) -> Sta
     os.environ.update(environment)
     if not head:
         certificates().require_welcome(*head_of(address))
+    command = [_executable(), "-P", "-c", _RAY, "start", *options, "--block"]
     import_ray()
-    command = [sys.executable, "-P", "-c", _RAY, "start", *options, "--block"]
     for _ in range(_STARTS):
         with _output().open("ab") as output:
             begins = output.tell()
@@ -148,6 +148,28 @@ def _start(own: str, address: str, options: Sequence[str], *, head: bool) -> Sta
         if _TOO_SLOW not in printed:
             break
     raise ClusterError(_reason(printed, address))
+
+
+def _executable() -> str:
+    """Return this Python at a path that is one word to a shell, because Ray gives it to shells without quoting it.
+
+    If its own path is none, it is reached through a link to its environment; raise ClusterError if that is none either.
+    """
+    if _is_one_word(sys.executable):
+        return sys.executable
+    link = state_folder() / "environment"
+    if not _is_one_word(str(link)) or not Path(sys.executable).is_relative_to(sys.prefix):
+        raise ClusterError(
+            f"Ray cannot run {sys.executable}, whose path has a space or another sign that is special to a shell; set "
+            "LOCAL_RAG_CLUSTER_STATE to a folder without one, such as /var/tmp/local-rag."
+        )
+    link.unlink(missing_ok=True)
+    link.symlink_to(sys.prefix)
+    return str(link / Path(sys.executable).relative_to(sys.prefix))
+
+
+def _is_one_word(path: str) -> bool:
+    return shlex.quote(path) == path
 
 
 def _wait_for(process: subprocess.Popen[bytes], begins: int) -> str:
