@@ -4,10 +4,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from local_rag.digests.statements import DocumentText, Statement, readable, text_of_file
 from local_rag.reading.converters.converted import Converted
+from local_rag.reading.formats import FORMATS
 from local_rag.reading.read import make_document
 from local_rag.retrieval.find_question import QUOTED
 from local_rag.text.facts import find_facts, normalize
@@ -31,8 +32,8 @@ FindNamed = Callable[[str], Sequence[str]]
 class Claim:
     """A statement: its span in the text, and what it says without its citations.
 
-    `cited` are the paths of the documents that it names in brackets or by number, each list for one citation, and
-    `pages` the pages.
+    `cited` are the paths of the documents that it names in brackets or by number, each list for one citation, `pages`
+    the pages, and `unknown` the files and numbers in brackets that stand for no document.
     """
 
     start: int
@@ -42,6 +43,7 @@ class Claim:
     is_claim: bool
     cited: tuple[tuple[str, ...], ...] = ()
     pages: tuple[int, ...] = ()
+    unknown: tuple[str, ...] = ()
 
     @cached_property
     def quotations(self) -> list[str]:
@@ -91,19 +93,24 @@ def _claim(one: Statement, references: Mapping[int, Sequence[str]], named: FindN
     text = " ".join(one.text.split())
     if _REFERENCE.match(one.text):
         return Claim(one.start, one.end, text, text, is_claim=False)
-    cited, pages = list[tuple[str, ...]](), list[int]()
+    cited, pages, unknown = list[tuple[str, ...]](), list[int](), list[str]()
 
     def take_numbered(found: re.Match[str]) -> str:
-        cited.extend(tuple(references[number]) for number in _numbers(found[1]) if references.get(number))
+        for number in _numbers(found[1]):
+            if paths := references.get(number):
+                cited.append(tuple(paths))
+            elif references:  # a text without a list of references may be cut out of another one
+                unknown.append(f"[{number}]")
         return ""
 
     def take_bracketed(found: re.Match[str]) -> str:
         paths = _named_in(found[1], named)
         if not paths:
-            page = _PAGE.fullmatch(found[1].strip())
-            if page is None:
+            rest = _PAGE.sub("", found[1]).strip(" ,;")
+            if rest and not (_FILE_NAME.fullmatch(rest) and _is_document(rest)):
                 return found[0]
-            pages.append(int(page[1]))
+            unknown.extend([rest] if rest else [])
+            pages.extend(int(page[1]) for page in _PAGE.finditer(found[1]) if not rest)
             return ""
         cited.append(paths)
         pages.extend(int(page[1]) for page in _PAGE.finditer(found[1]))
@@ -113,7 +120,13 @@ def _claim(one: Statement, references: Mapping[int, Sequence[str]], named: FindN
     said = _NUMBERED.sub(take_numbered, said)
     said = " ".join(_BRACKETED.sub(take_bracketed, said).split())
     is_claim = one.kind not in {"heading", "code"} and _says_something(said)
-    return Claim(one.start, one.end, text, said, is_claim, tuple(cited[:_MOST_CITED]), tuple(pages))
+    return Claim(one.start, one.end, text, said, is_claim, tuple(cited[:_MOST_CITED]), tuple(pages), tuple(unknown))
+
+
+def _is_document(name: str) -> bool:
+    """Return whether a name ends as those of documents do, and not as a host or an abbreviation."""
+    known = FORMATS.get(PurePath(name).suffix.lower())
+    return known is not None and not known.unsupported
 
 
 def _numbers(written: str) -> Iterator[int]:

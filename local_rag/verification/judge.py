@@ -37,7 +37,7 @@ class Judge:
         found = self._judge(claim.said, passages, cited)
         if found.verdict != "supported" and not cited:
             found = self._by_named(claim.said, found)
-        return self._checked(claim, self._with_page(claim, found))
+        return self._checked(claim, _with_known(claim, self._with_page(claim, found)))
 
     def _passages(self, said: str, paths: Sequence[str]) -> list[Passage]:
         """Return the passages that fit a statement best, those of the documents that it names among them."""
@@ -143,3 +143,11 @@ class Judge:
             return Evidence(place_of(found[0], *found[1]))
         other = self._documents.quoting(words) if anywhere else None
         return Evidence(place_of(other, 0, len(other.text))) if other else None
+
+
+def _with_known(claim: Claim, found: Judgement) -> Judgement:
+    """Return a judgement that a statement stands in another document than it says, if it names none that there is."""
+    if found.verdict != "supported" or not claim.unknown or claim.cited or not found.candidate:
+        return found
+    differs = (Difference("place", ", ".join(claim.unknown), found.candidate.passage.path),)
+    return replace(found, verdict="other document", differs=differs)

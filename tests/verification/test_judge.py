@@ -44,6 +44,16 @@ def test_what_documents_say_is_supported(text: str) -> None:
     assert verdict(text) == "supported"
 
 
+def test_a_file_or_number_in_brackets_that_stands_for_no_document_is_named() -> None:
+    (one,) = check("The boat to Torvneset leaves on Fridays (ferry-rota.pdf, p. 2).", DOCUMENTS)
+    assert one.verdict == "other document"
+    assert one.quotes[0].differs == (Difference("place", "ferry-rota.pdf", "/d/rota.md"),)
+    text = "The boat to Torvneset leaves on Fridays [2]."
+    assert verdict(text) == "supported", "the list of references may stand elsewhere"
+    assert [one.verdict for one in check(f"{text}\n\n[1] fees.md", DOCUMENTS)] == ["other document", "no claim"]
+    assert verdict("The boat to Torvneset leaves on Fridays (ports.example.com).") == "supported"
+
+
 @pytest.mark.parametrize(
     ("text", "difference"),
     [
