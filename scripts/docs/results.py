@@ -88,19 +88,15 @@ CONTEXTS = ("none", "headings", "terms", "auto", "llm")
 GROWTH = {
     "chunks": "chunks",
     "index_processor_seconds": "index s",
-    "headings_processor_ratio": "against headings",
     "index_peak_mb": "peak MB",
     "unchanged_processor_seconds": "unchanged s",
     "one_change_processor_seconds": "one change s",
     "one_removal_processor_seconds": "one removal s",
     "open_processor_seconds": "open s",
     "search_processor_ms": "search ms",
-    "filtered_processor_ratio": "with a filter",
-    "other_filter_processor_ratio": "another filter",
-    "half_processor_ratio": "a filter that half passes",
+    "half_processor_ratio": "filter",
     "resident_mb": "memory MB",
     "library_mb": "disk MB",
-    "same_order": "same order",
 }
 
 
@@ -272,8 +268,7 @@ def _search_time(reports: list[Measurement]) -> Iterator[str]:
     yield "## Search time"
     yield prose(
         f"Synthetic texts and vectors with {report['dimension']} dimensions, {report['cores']} cores, warm: median "
-        "milliseconds, with the 95th percentile in brackets. The time to embed the question and to rerank is not "
-        "included."
+        "milliseconds, with the 95th percentile in brackets, without embedding the question and reranking."
     )
     rows = []
     for row in report["sizes"]:
@@ -291,20 +286,18 @@ def _reranking_time(reports: list[Measurement]) -> Iterator[str]:
     (report,) = reports
     yield prose(
         f"Reranking {report['passages']} passages of about {report['tokens_each']} tokens, {report['cores']} cores, "
-        "median. The last column is the number of passages scored within the default time for a question. Only the "
-        "ratio of the two rows counts, because the speed of this machine varies by a factor of four."
+        "median; the last column is the number of passages scored within the default time for a question."
     )
     rows = [
         [
             row["model"],
             f"{row['load_seconds']:.2f}",
             f"{row['seconds']:.2f}",
-            f"{row['pairs_per_second']:.1f}",
             str(row["reranked_in_default_time"]),
         ]
         for row in report["rerankers"]
     ]
-    yield table(["model", "load s", "s for all", "pairs per second", "scored by default"], rows)
+    yield table(["model", "load s", "s for all", "scored by default"], rows)
 
 
 def _readers(reports: list[Measurement]) -> Iterator[str]:
@@ -353,15 +346,10 @@ def _growth(reports: list[Measurement]) -> Iterator[str]:
     yield "## As a library grows"
     yield prose(
         "`python -m scripts.benchmarks grow`: varied copies of the pages in `corpus/`, an embedder that takes no time, "
-        "contexts by code and no sentences. Times are those of the processor, of all threads and processes together; "
-        "those "
-        "of `index` include its start. *Against headings* is the time of the first `index` relative to "
-        "`--context headings`; that of the largest library was not measured, and its row was made on a machine "
-        "about twice as fast. The times of questions with a filter are "
-        "relative to those without: one folder, always the same or another one each time, or half of the folders. "
-        "`same order` is the "
-        "share of questions for which keyword search ranks chunks as in an index that is built from nothing. `note` "
-        "in [the JSON](measurements/) says how a row was made."
+        "contexts by code and no sentences. Times are those of the processor, of all threads and processes together. "
+        "*Filter* is the time of a question with a filter that half of the folders pass, relative to one without. "
+        "Keyword search ranked chunks as in an index that is built from nothing. The largest library was made on a "
+        "machine about twice as fast; [the JSON](measurements/) has more."
     )
     reports.sort(key=lambda one: int(one["chunks"]))
     by_clock = {name: name.replace("_processor", "") for name in GROWTH}
@@ -408,17 +396,15 @@ def _first_index(reports: list[Measurement]) -> Iterator[str]:
 
 def _searching_while_indexing(reports: list[Measurement]) -> Iterator[str]:
     (report,) = reports
+    rest, busy = report["rest"], report["while_indexing"]
     yield "### Searching while indexing"
     yield prose(
         f"{report['chunks']:,} chunks, without reranking, while `index` publishes one revision of all documents after "
-        "another. `mixed` counts searches that returned passages of more than one revision."
+        f"another: {busy['searches']} searches took {busy['median_ms']:.0f} ms (median; at rest "
+        f"{rest['median_ms']:.0f}), 95 % at most {busy['p95_ms']:.0f} ({rest['p95_ms']:.0f}), the longest "
+        f"{busy['longest_ms']:.0f}. {busy['errors']} failed, and {busy['mixed']} returned passages of more than one "
+        "revision."
     )
-    names = ("searches", "median_ms", "p95_ms", "longest_ms", "errors", "mixed")
-    rows = [
-        [title, *(_figure(report[part][name]) for name in names)]
-        for title, part in (("at rest", "rest"), ("while `index` runs", "while_indexing"))
-    ]
-    yield table(["", "searches", "median ms", "95 % ms", "longest ms", "errors", "mixed"], rows)
 
 
 def readme_results(measurements: Path = MEASUREMENTS) -> str:

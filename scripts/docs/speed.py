@@ -1,7 +1,9 @@
 """docs/speed.md, and the table of the engine's speed in docs/engine.md."""
 
+import itertools
+
 from scripts.docs.markdown import measured, prose, table
-from scripts.docs.results import size_sections
+from scripts.docs.results import Measurement, size_sections
 
 VARIANTS = (
     ("no reuse: every prompt from its first token", ("seconds_per_chunk", "no_reuse")),
@@ -17,12 +19,11 @@ VARIANTS = (
 NAMES = {
     "search_cpu_seconds": "`search`, processor time, s",
     "search_seconds": "`search`, wall time, s",
-    "search_no_rerank_cpu_seconds": "`search --no-rerank`, processor time, s",
     "ask_first_words_seconds": "`ask`, time to first words, s",
     "search_peak_mb": "`search`, memory, MB",
-    "torch_imported": "torch imported by `search`",
 }
 METRICS = ("recall@5", "recall@10", "recall@20", "ndcg@10")
+DEPTHS = ("60", "20", "8")
 HEAD = """\
 # Speed
 
@@ -40,28 +41,13 @@ def speed_page() -> str:
     started = []
     for key, name in NAMES.items():
         now, before = cold[key], cold["against"][key]
-        started.append([name, str(now), str(before), "" if isinstance(now, bool) else f"{now / before:.2f}"])
-    shares = [
-        [name, str(load[key]), str(load["against"][key])]
-        for key, name in (("contexts_share", "contexts"), ("embedding_share", "embedding"))
-    ]
-    differences = [
-        [row["set"], row["stage"]]
-        + [f"{row[one]['difference']:+.{3 if one == 'ndcg@10' else 2}f} (p = {row[one]['p']:.2f})" for one in METRICS]
-        for row in precision["rows"]
-    ]
-    rules = [
-        [row["set"], row["rule"], f"{row['share']:.2f}"]
-        + [f"{row[one]:.{3 if one == 'ndcg@10' else 1}f}" for one in METRICS]
-        for row in early_exit["rows"]
-    ]
+        started.append([name, str(now), str(before), f"{now / before:.2f}"])
     depths = [
-        [f"{row['set']} ({row['questions']} questions)", str(row["reranked"])]
-        + [f"{row[one]:.{3 if one == 'ndcg@10' else 1}f}" for one in METRICS]
-        + ["" if row["p"] is None else f"{row['p']:.2f}"]
-        for row in depth["rows"]
+        [f"{rows[0]['set']} ({rows[0]['questions']} questions)"]
+        + [_ndcg(row) + ("" if row["p"] is None else f" (p = {row['p']:.2f})") for row in rows]
+        for _, found in itertools.groupby(depth["rows"], key=lambda row: row["set"])
+        for rows in [list(found)]
     ]
-    metrics = ["recall@5", "recall@10", "recall@20", "nDCG@10"]
     parts = [
         HEAD,
         "## Cold start",
@@ -69,33 +55,27 @@ def speed_page() -> str:
         table(["what", "now", "before", "ratio"], started),
         "## Under load",
         prose(
-            "The rate beside one busy program on two cores, as a share of the rate on an idle machine "
-            "(`python -m scripts.benchmarks under_load`). Threads wait for each other after every operation. If one of "
-            "two cores is busy, a single thread is faster. The engine checks this twice per second."
+            "Threads wait for each other after every operation, so a single one is faster if one of two cores is busy; "
+            "the engine checks this twice per second. Beside one busy program on two cores, contexts are written at "
+            f"{load['contexts_share']:.0%} of the rate of an idle machine (before: "
+            f"{load['against']['contexts_share']:.0%}), and chunks embedded at {load['embedding_share']:.0%} (before: "
+            f"{load['against']['embedding_share']:.0%})."
         ),
-        table(["what", "now", "before"], shares),
         "## Embedding with int8 weights",
-        "Difference from the original weights, over the same chunks; p is of a paired test.",
-        table(["set", "stage", *metrics], differences),
+        prose(_precision(precision["rows"])),
         "## Reranking more passages",
         prose(
-            f"The rank of {depth['model']} is fused with that of the search, so a passage far down in the search comes "
-            "to the top only if nothing above it fits. It reads the 20 passages that are kept; p is of a paired test "
-            "of nDCG@10 against 60."
+            f"nDCG@10 if {depth['model']}, whose rank is fused with that of the search, reads so many passages. p is "
+            "of a paired test against 60."
         ),
-        table(["set", "reranked", *metrics, "p"], depths),
+        table(["set", *DEPTHS], depths),
         "## Early exit from reranking",
-        prose(
-            "A cross-encoder whose rank alone decides stops after a batch without a passage among the best. *Share* is "
-            "the part of the candidates that was scored."
-        ),
-        table(["set", "rule", "share", *metrics], rules),
+        prose(_early_exit(early_exit["rows"])),
         "## Answers",
         prose(
             "Seconds from the question to the end of the answer (medians), models in memory, by turns with commit "
-            "a5dee13 (`python -m scripts.benchmarks ask --dataset`). That version showed words as they were written. "
-            "Now an answer is shown once it is decided that it is given, and where no passage could make one probable, "
-            "none is written."
+            "a5dee13 (`python -m scripts.benchmarks ask --dataset`). Now an answer is shown once it is decided that it "
+            "is given, and where no passage could make one probable, none is written."
         ),
         table(
             ["questions", "s", "a5dee13, s", "ratio", "first words, ratio", "mean, ratio", "answered", "by a5dee13"],
@@ -118,6 +98,34 @@ def speed_page() -> str:
         *size_sections(),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _ndcg(row: Measurement) -> str:
+    return f"{row['ndcg@10']:.3f}"
+
+
+def _early_exit(rows: list[Measurement]) -> str:
+    """Say in a sentence what early exit saves, and how the ranking differs over all sets."""
+    every, early = ({row["set"]: row for row in rows if row["rule"] == rule} for rule in ("all", "early exit"))
+    shares = [row["share"] for row in early.values()]
+    changes = [early[name]["ndcg@10"] - every[name]["ndcg@10"] for name in every]
+    return (
+        "A cross-encoder whose rank alone decides stops after a batch without a passage among the best. On "
+        f"{len(every)} sets it scored {min(shares):.0%} to {max(shares):.0%} of the candidates, and nDCG@10 changed by "
+        f"{min(changes):+.3f} to {max(changes):+.3f} ([figures](measurements/speed-early-exit.json))."
+    )
+
+
+def _precision(rows: list[Measurement]) -> str:
+    """Say in a sentence how int8 weights differ over all sets and stages."""
+    changes = [row[one]["difference"] for row in rows for one in METRICS[:-1]]
+    least = min(row[one]["p"] for row in rows for one in METRICS)
+    ranks = [row["ndcg@10"]["difference"] for row in rows]
+    return (
+        f"On {len({row['set'] for row in rows})} sets, dense and fused, recall@5 to recall@20 change by "
+        f"{min(changes):+.2f} to {max(changes):+.2f} points and nDCG@10 by {min(ranks):+.3f} to {max(ranks):+.3f}; the "
+        f"smallest p of a paired test is {least:.2f} ([figures](measurements/speed-precision.json))."
+    )
 
 
 def engine_speed() -> str:
