@@ -4,19 +4,23 @@
 
 Each round asks twice with the checkout `--before` and twice with this one, in turns, so that what else the machine does
 meets both; no question comes twice in a row. An answer is printed on a terminal of its own, as it is written. Figures
-are medians of `--rounds`, in seconds, and their ratios to those of the checkout before.
+are medians of `--rounds`, in seconds, and their ratios to those of the checkout before. Processor time, which other
+programs disturb less, counts the command and the process that it leaves behind (on Linux).
 """
 
 import argparse
 import json
 import os
 import pty
+import resource
 import select
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from local_rag.serving.socket_client import running
 
 ROOT = Path(__file__).parents[2]
 START = "from local_rag.cli.start import main; main()"
@@ -30,8 +34,9 @@ QUESTIONS = (
 )
 
 
-def ask(checkout: Path, library: Path, question: str) -> tuple[float, float]:
-    """Ask with the program of a checkout; return the seconds until its first words, and until it ended."""
+def ask(checkout: Path, library: Path, question: str) -> tuple[float, float, float]:
+    """Ask with a checkout's program; return the seconds until its first words and until it ended, and of processor."""
+    before = processor_seconds(library)
     ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(checkout), "TERM": "xterm"}
     began, first = time.perf_counter(), 0.0
@@ -50,7 +55,18 @@ def ask(checkout: Path, library: Path, question: str) -> tuple[float, float]:
         if asking.wait():
             sys.exit(f"{checkout} could not answer.")
     os.close(ours)
-    return first, time.perf_counter() - began
+    ended, after = time.perf_counter() - began, processor_seconds(library)
+    return first, ended, after[0] - before[0] + after[1] - before[1]
+
+
+def processor_seconds(library: Path) -> tuple[float, float]:
+    """Return the processor time of all commands so far, and of the process that is left behind now."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    found, left = running(library.resolve()), 0.0
+    if found and sys.platform == "linux":
+        fields = Path(f"/proc/{found.process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        left = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return used.ru_utime + used.ru_stime, left
 
 
 def stop(library: Path) -> None:
@@ -68,7 +84,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    found: dict[str, list[tuple[float, float]]] = {}
+    found: dict[str, list[tuple[float, float, float]]] = {}
     for turn in range(arguments.rounds):
         questions = [QUESTIONS[(turn + place) % len(QUESTIONS)] for place in range(2)]
         for name, checkout in (("before", arguments.before.resolve()), ("now", ROOT)):
@@ -76,10 +92,10 @@ def main() -> None:
             for order, question in zip(("first", "second"), questions, strict=True):
                 took = ask(checkout, arguments.library, question)
                 found.setdefault(f"{name}, {order}", []).append(took)
-                print(f"{name}, {order}: {took[0]:.2f} {took[1]:.2f}", file=sys.stderr, flush=True)
+                print(f"{name}, {order}: {took[0]:.2f} {took[1]:.2f} {took[2]:.2f}", file=sys.stderr, flush=True)
     stop(arguments.library)
     report: dict[str, object] = {"rounds": arguments.rounds, "load": [round(one, 1) for one in os.getloadavg()]}
-    for place, what in enumerate(("first words", "whole")):
+    for place, what in enumerate(("first words", "whole", "processor")):
         medians = {name: statistics.median(one[place] for one in took) for name, took in found.items()}
         report[what] = {name: round(value, 2) for name, value in medians.items()}
         for order in ("first", "second"):
