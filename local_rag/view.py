@@ -324,6 +324,8 @@ class View(Judged):
             on_text(Written(reply))
             return Answer(question, reply, "answered", plan=asked.plan)
         with self._shared.one_at_a_time:
+            if asked.plan.kind == "passages" and not options.code_only:
+                self._shared.answer_model.begin()
             marking, epoch = self._marking(question, marked=counted), self._asked_epoch() if counted else 0
             pipeline = self.pipeline(options, earlier, marking=marking, progress=progress, stop=stop)
             show = Telling(on_text)

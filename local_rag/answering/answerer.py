@@ -10,10 +10,12 @@ Without a calibration, it is also asked whether its answer is right.
 """
 
 import math
+import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -357,21 +359,40 @@ class AnswerModel:
         self._find, self._open_engine, self._open_vocabulary = find, open_engine, open_vocabulary
         self._generator: Generator | None = None
         self._vocabulary: Vocabulary | None = None
+        self._loading: Future[Generator] | None = None
         self._opened = ExitStack()
         # A script that does not close the library would end with errors, because Python unloads modules before models.
         weakref.finalize(self, self._opened.close)
 
+    def begin(self) -> None:
+        """Load the weights in a thread of their own, unless they are loaded: a search can be done meanwhile."""
+        if self._generator is not None or self._loading is not None:
+            return
+        self._loading = loading = Future[Generator]()
+
+        def load() -> None:
+            try:
+                loading.set_result(self._load())
+            except BaseException as error:  # noqa: BLE001  it is raised where the model is needed
+                loading.set_exception(error)
+
+        threading.Thread(target=load, name="answer model", daemon=True).start()
+
     def open(self) -> Generator:
         """Load the weights, unless they are loaded."""
         if self._generator is None:
-            opened = open_answer_engine(self._find(), context_tokens=answer_room, open_engine=self._open_engine)
-            self._generator = self._opened.enter_context(opened)
+            loading, self._loading = self._loading, None
+            self._generator = loading.result() if loading else self._load()
         return self._generator
+
+    def _load(self) -> Generator:
+        opened = open_answer_engine(self._find(), context_tokens=answer_room, open_engine=self._open_engine)
+        return self._opened.enter_context(opened)
 
     def count_tokens(self, text: str) -> int:
         """Count the tokens of a text; the weights are not loaded for that."""
-        if self._generator is not None:
-            return len(self._generator.model.tokenize(text))
+        if self._generator is not None or self._loading is not None:
+            return len(self.open().model.tokenize(text))
         if self._vocabulary is None:
             model = self._find()
             if model.engine:  # it has no vocabulary of its own to load
@@ -381,5 +402,8 @@ class AnswerModel:
 
     def close(self) -> None:
         """Free the model; it can be opened again."""
+        if loading := self._loading:
+            wait([loading])
+            self._loading = None
         self._opened.close()
         self._generator = self._vocabulary = None
