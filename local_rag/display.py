@@ -108,6 +108,7 @@ def passage_as_dict(passage: Passage, name: Name = display_path) -> dict[str, An
         "tags": passage.provenance.tags or None,
         "headings": passage.headings,
         "page": passage.page,
+        "page_label": passage.page_label or None,
         "ocr": passage.ocr is not None,
         "ocr_confidence": passage.ocr,
         "table_header": passage.table_header or None,
@@ -278,6 +279,7 @@ def table_as_dict(table: TableAnswer, name: Name = display_path) -> dict[str, An
                 "sheet": one.sheet or None,
                 "cells": one.cells or None,
                 "page": one.page,
+                "page_label": one.page_label or None,
             }
             for one in table.sources
         ],

@@ -1,5 +1,6 @@
 """The frozen records that pass from stage to stage: documents, chunks, passages and answers."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,7 +177,8 @@ class Document:
     """A file as text.
 
     `kind` decides how it is split, and `language` is the programming language of code. `pages` holds the offset of each
-    page (PDF) or slide (PPTX), and is empty for other formats. `is_source` is true if `text` has the same lines as the
+    page (PDF) or slide (PPTX), and is empty for other formats; `labels` holds what the file calls each of them, empty
+    where that is its number, and none if all are called so. `is_source` is true if `text` has the same lines as the
     file, so a line number can be cited; converted formats such as HTML and DOCX do not. Each of the `notes` says in a
     few words which part of the file is not in `text`; `reading/read.py` limits their number and length. `ocr` holds the
     spans of the text that were read by OCR, each with the confidence from 0 to 1, and `waiting` counts the pages that
@@ -192,6 +194,7 @@ class Document:
     headings: tuple[Heading, ...] = ()
     tables: tuple[Table, ...] = ()
     pages: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ()
     is_source: bool = True
     notes: tuple[str, ...] = ()
     ocr: tuple[tuple[int, int, float], ...] = ()
@@ -208,9 +211,10 @@ class Chunk:
     """A span of a document: `text == document.text[start:end]`.
 
     `headings` are the titles above it, outermost first. `page`, `line` and `end_line` count from 1; each is None if the
-    document has no pages or lines. A chunk that begins below the header of a table repeats it in `table_header`, as a
-    row of Markdown; if it begins within a row, the line above says which row it is. `ocr` is the confidence, from 0 to
-    1, with which its text was read by OCR; None if none of it was.
+    document has no pages or lines. `page_label` is what the file calls the page, empty if
+    that is its number. A chunk that begins below the header of a table repeats it in `table_header`, as a row of
+    Markdown; if it begins within a row, the line above says which row it is. `ocr` is the confidence, from 0 to 1, with
+    which its text was read by OCR; None if none of it was.
     """
 
     position: int
@@ -223,6 +227,7 @@ class Chunk:
     end_line: int | None = None
     table_header: str = ""
     ocr: float | None = None
+    page_label: str = ""
 
     @property
     def full_text(self) -> str:
@@ -233,6 +238,22 @@ class Chunk:
 def read_by_ocr(confidence: float) -> str:
     """Say that a page was read by OCR, and with which confidence."""
     return f"read by OCR, {round(100 * confidence)} % sure"
+
+
+_PLACE = re.compile(
+    r"(?::\d{1,9}(?:-\d{1,9})?"
+    r"| page (?:\d{1,9}|(?:(?! page )[^\n]){1,40} \(\d{1,9} in the file\))(?:, .{1,80})?)\Z"
+)
+
+
+def page_number(page: int, label: str = "") -> str:
+    """Return a page as a reader would look it up: its number, or its label with the number, `iv (4 in the file)`."""
+    return f"{label} ({page} in the file)" if label else str(page)
+
+
+def path_of(location: str) -> str:
+    """Return the path that a location begins with: without line, page, and how the page was read."""
+    return _PLACE.sub("", location)
 
 
 def heading_path(title: str, headings: Sequence[str]) -> str:
@@ -327,6 +348,7 @@ class Passage:
     newest: str = ""
     best: tuple[int, int] = (0, 0)
     names: tuple[str, ...] = ()
+    page_label: str = ""
 
     def __repr__(self) -> str:
         return f"<Passage {self.location} {_beginning(self.text)} score {self.score:.3g}>"
@@ -345,10 +367,11 @@ class Passage:
     def location(self) -> str:
         """Return the location as a reader would look it up: `path:line`, `path page N`, or only the path.
 
-        That of scanned text says how it was read: `path page N, read by OCR, 97 % sure`.
+        A page with a label is called by it: `path page iv (4 in the file)`. That of scanned text says how it was read:
+        `path page N, read by OCR, 97 % sure`.
         """
         place = self.path if self.line is None else f"{self.path}:{self.line}"
-        place = place if self.page is None else f"{self.path} page {self.page}"
+        place = place if self.page is None else f"{self.path} page {page_number(self.page, self.page_label)}"
         return place if self.ocr is None else f"{place}, {read_by_ocr(self.ocr)}"
 
 
@@ -375,6 +398,7 @@ def found_passage(stored: StoredChunk, score: float, hits: tuple[Hit, ...], mode
         table_header=chunk.table_header,
         ocr=chunk.ocr,
         sha256=stored.sha256,
+        page_label=chunk.page_label,
     )
 
 
@@ -490,12 +514,14 @@ class TableSource:
     sheet: str = ""
     cells: str = ""
     page: int | None = None
+    page_label: str = ""
 
     @property
     def place(self) -> str:
         """Return where it is in its file, empty where the file is the table."""
         sheet = f"sheet {self.sheet}" if self.sheet else ""
-        return ", ".join(filter(None, (sheet, self.cells, f"page {self.page}" if self.page else "")))
+        page = f"page {page_number(self.page, self.page_label)}" if self.page else ""
+        return ", ".join(filter(None, (sheet, self.cells, page)))
 
 
 @dataclass(frozen=True, slots=True)

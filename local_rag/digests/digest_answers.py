@@ -166,6 +166,7 @@ def _passage(document: WholeDocument, place: Place) -> Passage:
         start=place.start,
         end=place.end,
         page=place.page,
+        page_label=place.page_label,
         line=place.line,
         end_line=place.line and place.line + place.text.count("\n"),
         table_header="",

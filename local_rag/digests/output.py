@@ -16,6 +16,7 @@ _LONGEST, _LONGEST_OF_BRIEF = 400, 1200  # characters of a quotation in a line
 def place_as_dict(place: Place, name: Name = display_path) -> dict[str, Any]:
     """Return a quotation with its place as a dictionary for JSON."""
     where = {field: getattr(place, field) for field in ("section", "page", "line", "start", "end")}
+    where["page_label"] = place.page_label or None
     return {"text": place.text, "path": name(place.path), "location": place.location_by(name), **where}
 
 

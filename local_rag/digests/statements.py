@@ -14,7 +14,7 @@ from local_rag.display import Name, display_path
 from local_rag.reading.formats import format_named
 from local_rag.reading.markdown import find_headings
 from local_rag.reading.structure import line_starts
-from local_rag.records import Document, Heading, Passage
+from local_rag.records import Document, Heading, Passage, page_number
 from local_rag.text.sentences import split_sentences
 from local_rag.text.words import plain
 
@@ -46,6 +46,7 @@ class Place:
     line: int | None
     start: int
     end: int
+    page_label: str = ""
 
     @property
     def location(self) -> str:
@@ -56,7 +57,7 @@ class Place:
         """Return the place as a reader would look it up, with `name` for its path."""
         path = name(self.path)
         if self.page is not None:
-            return f"{path} page {self.page}"
+            return f"{path} page {page_number(self.page, self.page_label)}"
         return f"{path}:{self.line}" if self.line is not None else path
 
 
@@ -107,14 +108,14 @@ class DocumentText:
     """The whole text of a document, and what tells the place of a quotation in it.
 
     `sections` are the offsets at which sections begin, each with the headings above, outermost first; `pages` those of
-    pages. The lines of the text are those of the file if it `has_lines`.
+    pages, each with its number and label. The lines of the text are those of the file if it `has_lines`.
     """
 
     path: str
     title: str
     text: str
     sections: tuple[tuple[int, tuple[str, ...]], ...] = ()
-    pages: tuple[tuple[int, int], ...] = ()
+    pages: tuple[tuple[int, int, str], ...] = ()
     has_lines: bool = True
 
     def section_at(self, offset: int) -> tuple[str, ...]:
@@ -127,8 +128,8 @@ class DocumentText:
         page = bisect_right(self.pages, start, key=lambda one: one[0])
         line = bisect_right(self._line_starts, start) if self.has_lines else None
         section = " > ".join(one for one in self.section_at(start) if one != self.title)
-        number = self.pages[page - 1][1] if page else None
-        return Place(self.text[start:end], self.path, self.title, section, number, line, start, end)
+        _, number, label = self.pages[page - 1] if page else (0, None, "")
+        return Place(self.text[start:end], self.path, self.title, section, number, line, start, end, label)
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -144,7 +145,11 @@ class DocumentText:
 def text_of_file(document: Document) -> DocumentText:
     """Return the text of a document that was read from a file."""
     sections = tuple(_sections(document.headings))
-    pages = tuple((start, number) for number, start in enumerate(document.pages, start=1))
+    labels = document.labels or [""] * len(document.pages)
+    pages = tuple(
+        (start, number, label)
+        for number, (start, label) in enumerate(zip(document.pages, labels, strict=True), start=1)
+    )
     return DocumentText(str(document.path), document.title, document.text, sections, pages, document.is_source)
 
 
@@ -156,16 +161,16 @@ def text_of_indexed(document: WholeDocument, kind: str) -> DocumentText:
         found.setdefault(passage.start, passage.headings)
     if kind == "markdown":
         found |= dict(_sections(find_headings(document.text)))
-    pages = dict[int, int]()
+    pages = dict[int, tuple[int, int, str]]()
     for passage in document.passages:
         if passage.page is not None:
-            pages.setdefault(passage.page, passage.start)
+            pages.setdefault(passage.page, (passage.start, passage.page, passage.page_label))
     return DocumentText(
         document.path,
         document.title,
         document.text,
         tuple(sorted(found.items())),
-        tuple((start, page) for page, start in sorted(pages.items())),
+        tuple(sorted(pages.values())),
         first is None or first.line is not None,
     )
 

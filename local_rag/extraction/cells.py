@@ -34,6 +34,7 @@ class Cell:
     note: str = ""
     by: Author = "model"
     heading: str = ""
+    page_label: str = ""
 
     @property
     def is_filled(self) -> bool:
@@ -68,7 +69,7 @@ def person_cell(column: Column, typed: str, quoted: Cell | None = None) -> Cell:
         return Cell(NOT_STATED.state, by="person")
     value, shown = _read(column, text)
     place = (quoted.quotation, quoted.start, quoted.end, quoted.page, quoted.line) if quoted else ("", 0, 0, None, None)
-    return Cell("stated", value, shown, *place, by="person")
+    return Cell("stated", value, shown, *place, by="person", page_label=quoted.page_label if quoted else "")
 
 
 def _read(column: Column, text: str) -> tuple[Normal, str]:

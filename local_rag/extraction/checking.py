@@ -278,6 +278,7 @@ class DocumentReading:
             probability,
             "; ".join(notes),
             heading=_heading_above(unit, passage),
+            page_label=passage.page_label,
         )
         return cell if found.value else replace(cell, value=None)
 

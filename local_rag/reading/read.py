@@ -125,7 +125,9 @@ def _with_attachments(path: Path, converted: Converted, depth: int, recognize: "
             notes += [f"{name}: {note}" for note in document.notes]
     made = sections.converted(title, notes=tuple(notes), provenance=converted.provenance)
     # The pages are those of the file, whose text comes first.
-    kept = dict[str, Any](names=converted.names, links=converted.links, quoted=converted.quoted)
+    kept = dict[str, Any](
+        labels=converted.labels, names=converted.names, links=converted.links, quoted=converted.quoted
+    )
     return replace(made, waiting=waiting, pages=converted.pages, ocr=(*converted.ocr, *made.ocr), **kept)
 
 

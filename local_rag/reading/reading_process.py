@@ -55,7 +55,17 @@ def _answer(path: Path, splitting: Splitting | None, on_page: Callable[[], None]
         "stamp": stamp,
         "document": replace(document, headings=headings, tables=(), grids=()),
         "chunks": [
-            (one.start, one.end, one.headings, one.page, one.line, one.end_line, one.table_header, one.ocr)
+            (
+                one.start,
+                one.end,
+                one.headings,
+                one.page,
+                one.line,
+                one.end_line,
+                one.table_header,
+                one.ocr,
+                one.page_label,
+            )
             for one in chunks
         ],
         "relations": relations,

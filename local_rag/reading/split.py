@@ -43,7 +43,7 @@ _START = attrgetter("start")
 _HEADING_ALONE = re.compile(r".+|(?:([!-/:-@\[-`{-~])\1+\n)?.+\n[ ]{0,3}([!-/:-@\[-`{-~])\2*[ \t]*")
 
 # Increase it whenever the reader or the splitter would return another document or other chunks for the same file.
-READING_VERSION = 26
+READING_VERSION = 27
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +111,12 @@ def split(
                     end=end,
                     text=document.text[start:end],
                     headings=_titles_above(document, outline, core, end),
-                    page=bisect_right(document.pages, core) or None,
+                    page=(page := bisect_right(document.pages, core) or None),
                     line=bisect_right(lines, start) or None,
                     end_line=bisect_right(lines, end - 1) or None,
                     table_header=header if fits else "",
                     ocr=min(confidences, default=None),  # of what OCR has read of it
+                    page_label=document.labels[page - 1] if page and document.labels else "",
                 )
             )
     return tuple(chunks)

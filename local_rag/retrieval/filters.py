@@ -14,15 +14,13 @@ from local_rag.files import literal_path
 from local_rag.index.protocol import Allowed, PassageStore
 from local_rag.keys import key_of
 from local_rag.reading.ignore import parse_pattern
-from local_rag.records import DocumentFacts
+from local_rag.records import DocumentFacts, path_of
 from local_rag.serialization import to_line
 from local_rag.store.database import Store
 from local_rag.store.seen import Seen, compared_limits, find_seen, seen_stamp
 from local_rag.text.words import normalize
 
 _WILD = set("*?[\\")
-# The end of a path in results: its line or page, and how the page was read.
-_PLACE = re.compile(r"(?::\d{1,9}(?:-\d{1,9})?| page \d{1,9}(?:, .{1,80})?)\Z")
 Outdated = Callable[[date], Collection[int]]  # the documents not valid on a day
 _REMEMBERED = 64  # filters whose documents are kept, and limits for which it is kept what they show
 _Fits = Callable[[str], bool]
@@ -150,7 +148,7 @@ def _path_filter(wanted: str, roots: Sequence[str], *, are_limits: bool = False)
     page. What a person may see is never widened so. Every matching path has one of the beginnings or is a root.
     """
     wanted = _composed(wanted)
-    shown = [wanted] if are_limits else list(dict.fromkeys((wanted, _PLACE.sub("", wanted))))
+    shown = [wanted] if are_limits else list(dict.fromkeys((wanted, path_of(wanted))))
     patterns = [(one, _is_literal(one)) for one in shown]
     patterns += [(literal_path(one), True) for one in shown if _WILD & set(one)]
     if not are_limits:

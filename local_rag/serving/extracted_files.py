@@ -15,6 +15,7 @@ from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column
 from local_rag.extraction.extraction import Row, Table
 from local_rag.files import permissions_of_regular, writable, write_whole
+from local_rag.records import page_number
 from local_rag.serving.answer_files import csv_line, write_cell, write_row
 
 _WIDTH, _WIDE, _MOST_LINKED = 22, 60, 60_000  # a workbook holds some 65,000 links
@@ -61,7 +62,13 @@ def cell_as_dict(cell: Cell) -> dict[str, Any]:
     """Return a cell as a dictionary for JSON."""
     told = {name: getattr(cell, name) for name in ("state", "value", "text", "quotation", "page", "line")}
     probability = None if cell.probability is None else round(cell.probability, 3)
-    more = {"heading": cell.heading or None, "probability": probability, "remark": cell.note or None, "by": cell.by}
+    more = {
+        "page_label": cell.page_label or None,
+        "heading": cell.heading or None,
+        "probability": probability,
+        "remark": cell.note or None,
+        "by": cell.by,
+    }
     return told | more
 
 
@@ -87,7 +94,7 @@ def _csv(table: Table, name: Name) -> bytes:
 def place_of(cell: Cell, path: str) -> str:
     """Return where the quotation of a cell stands."""
     if cell.page is not None:
-        return f"{path} page {cell.page}"
+        return f"{path} page {page_number(cell.page, cell.page_label)}"
     if cell.line is not None:
         return f"{path}:{cell.line}"
     return f"{path}, {one_line(cell.heading)}" if cell.heading else path

@@ -5,7 +5,6 @@ with the setting `history` off. What a person asked, others are not told. Marks 
 """
 
 import json
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -17,7 +16,7 @@ from typing import Any
 from local_rag.asking import HOST, AskedQuestion, Filters, Mark, Person, ReadPlace
 from local_rag.errors import LibraryError, MissingError
 from local_rag.keys import key_of
-from local_rag.records import Answer, Passage
+from local_rag.records import Answer, Passage, path_of
 from local_rag.serialization import to_line
 from local_rag.store.history_file import ASKED_BY, HISTORY_FILE, history_errors, open_history
 from local_rag.store.schema import transaction
@@ -26,7 +25,6 @@ from local_rag.text.words import caseless, words_of
 _TIMEOUT = 1.0  # seconds that an answer waits for another process that writes
 _MOST = 20_000  # questions; of more, the oldest without a mark are forgotten
 _MOST_LISTED = 2000  # questions that are looked at for what is missing
-_PLACE = re.compile(r"(?::\d+| page \d+)\Z")  # what a location adds to a path
 _COLUMNS = (
     "id, question, words, asked, outcome, recipe, log_odds, reader_log_odds, probability, threshold, mark, marked"
 )
@@ -245,7 +243,7 @@ def _places(answer: Answer) -> list[ReadPlace]:
     spans = {(one.path, one.start) for one in cited}
     others = [*answer.closest, *answer.read, *answer.look_alikes]
     known = {(one.path, one.start, one.end): one for one in [*cited, *others]}
-    named = {("", _PLACE.sub("", location)) for one in known.values() for location in one.also_in}
+    named = {("", path_of(location)) for one in known.values() for location in one.also_in}
     named |= {("", one.newest) for one in known.values() if one.newest}
     places = [
         ReadPlace(one.sha256, one.path, (one.path, one.start) in spans, one.start, one.end, lines_of(one))

@@ -14,7 +14,7 @@ from local_rag.errors import LibraryError
 from local_rag.files import SETTINGS_FILE, no_library
 from local_rag.index.protocol import Indexes
 from local_rag.machine import file_system, is_full, is_network, is_read_only
-from local_rag.store.schema import STORE_FILE, create_tables, require_version, schema_version
+from local_rag.store.schema import STORE_FILE, add_later_tables, create_tables, require_version, schema_version
 from local_rag.store.storage_errors import storage_errors
 
 SALVAGED_FILE = "library.sqlite3.salvaged"
@@ -74,6 +74,7 @@ def connect(folder: Path, *, create: bool = False, write: bool = False) -> Opene
                 if way is _to_write:
                     _prepare_to_write(opened.connection, folder)
                 create_tables(opened.connection)
+                add_later_tables(opened.connection, write=create or write)
             except BaseException:
                 opened.connection.close()
                 raise

@@ -69,11 +69,12 @@ DOCUMENT_COLUMNS = "documents.id, path, size, modified_ns, changed_ns, inode, sh
 _DOCUMENT_QUERY = f"SELECT {DOCUMENT_COLUMNS} FROM documents"  # noqa: S608
 CHUNK_QUERY = """
 SELECT chunks.id, document_id, path, title, position, start, end, chunks.text, headings, page, line, end_line,
-       table_header, ocr, coalesce(said.text, ''), coalesce(written.text, ''), chunks.kind, url, date, author, tags,
-       sha256
+       table_header, ocr, coalesce(label, ''), coalesce(said.text, ''), coalesce(written.text, ''), chunks.kind,
+       url, date, author, tags, sha256
 FROM chunks JOIN documents ON documents.id = document_id LEFT JOIN contexts AS said ON said.key = context_key
 LEFT JOIN contexts AS written ON written.key = sentence_key
 LEFT JOIN provenance USING (document_id)
+LEFT JOIN page_labels USING (document_id, page)
 """
 
 
@@ -245,7 +246,7 @@ class Store:
                 "INSERT INTO provenance VALUES (?, ?, ?, ?, ?)",
                 (identifier, origin.url, origin.date, origin.author, json.dumps(origin.tags, ensure_ascii=False)),
             )
-        self._put_chunks(((identifier, chunk) for chunk in chunks), "chunk")
+        self._put_chunks([(identifier, chunk) for chunk in chunks], "chunk")
         return identifier
 
     def touch_documents(self, stamps: Iterable[tuple[int, FileStamp]]) -> None:
@@ -430,9 +431,9 @@ class Store:
     def put_document_rows(self, rows: Iterable[tuple[int, Chunk]]) -> None:
         """Store the rows that stand for whole documents, each with the id of its document."""
         with self.transaction():
-            self._put_chunks(rows, "document")
+            self._put_chunks([*rows], "document")
 
-    def _put_chunks(self, chunks: Iterable[tuple[int, Chunk]], kind: RowKind) -> None:
+    def _put_chunks(self, chunks: Sequence[tuple[int, Chunk]], kind: RowKind) -> None:
         self.connection.executemany(
             "INSERT INTO chunks (document_id, position, start, end, text, headings, page, line, end_line, "
             "table_header, ocr, kind) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -445,6 +446,8 @@ class Store:
                 for document, chunk in chunks
             ],
         )  # fmt: skip
+        labels = [(document, chunk.page, chunk.page_label) for document, chunk in chunks if chunk.page_label]
+        self.connection.executemany("INSERT OR IGNORE INTO page_labels VALUES (?, ?, ?)", labels)
 
     def paths_of_document_rows(self) -> dict[int, str]:
         """Return the path of the document that each such row stands for, superseded ones too."""
@@ -469,8 +472,8 @@ def stored_document(row: Sequence[Any]) -> StoredDocument:
 
 def stored_chunk(row: tuple[object, ...]) -> StoredChunk:
     """Make a chunk of a row of CHUNK_QUERY."""
-    identifier, document_id, path, title, position, start, end, text, headings, *place = row[:14]
-    terms, sentence, kind, url, date, author, tags, sha256 = row[14:]
+    identifier, document_id, path, title, position, start, end, text, headings, *place = row[:15]
+    terms, sentence, kind, url, date, author, tags, sha256 = row[15:]
     origin = UNKNOWN if url is None else Provenance(url, date, author, tuple(json.loads(str(tags))))  # type: ignore[arg-type]
     chunk = Chunk(position, start, end, text, tuple(json.loads(str(headings))), *place)  # type: ignore[arg-type]
     return StoredChunk(identifier, document_id, path, title, chunk, terms, sentence, origin, kind, sha256)  # type: ignore[arg-type]

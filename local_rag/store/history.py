@@ -1,7 +1,6 @@
 """The conversations of a library, and the answers that `serve` gives again; in its history file or in memory."""
 
 import json
-import re
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,7 +25,7 @@ from local_rag.asking import (
 )
 from local_rag.errors import MissingError
 from local_rag.files import move_filters
-from local_rag.records import Answer, Passage
+from local_rag.records import Answer, Passage, path_of
 from local_rag.serialization import from_plain, to_line
 from local_rag.store.history_file import (
     ASKED_BY,
@@ -41,7 +40,6 @@ from local_rag.store.schema import transaction
 
 _MOST_IN_MEMORY = 200  # conversations
 _MOST_CACHED = 1000  # answers
-_PLACE = re.compile(r"(?::\d+| page \d+)\Z")  # what a location adds to a path
 _ANSWER, _SUGGESTED = "answer", "suggested"  # the kinds of what is cached
 
 # Says of a document, by SHA-256 and path, whether what quotes or names it is to be forgotten.
@@ -487,7 +485,7 @@ def _quoted(answer: Answer) -> set[tuple[str, str]]:
     listed = (place.passage for place in answer.found.places) if answer.found else ()
     passages: list[Passage] = [*answer.read, *answer.closest, *answer.look_alikes, *cited, *listed]
     named = {*answer.named, *(one.path for one in answer.versions)}
-    named |= {_PLACE.sub("", location) for passage in passages for location in passage.also_in}
+    named |= {path_of(location) for passage in passages for location in passage.also_in}
     named |= {passage.newest for passage in passages if passage.newest}
     named |= {one.path for one in answer.table.sources} if answer.table else set()
     return {("", path) for path in named} | {(passage.sha256, passage.path) for passage in passages}

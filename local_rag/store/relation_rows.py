@@ -29,6 +29,7 @@ class StoredRelation:
     totals: int
     words: frozenset[str]
     remarks: tuple[str, ...] = ()
+    page_label: str = ""
 
 
 def put_relations(store: Store, of_documents: Iterable[tuple[int, Sequence[Relation]]]) -> None:
@@ -54,8 +55,9 @@ def put_relations(store: Store, of_documents: Iterable[tuple[int, Sequence[Relat
 def relations(store: Store) -> list[StoredRelation]:
     """Return the relations of all live documents that are seen, by path."""
     rows = store.connection.execute(
-        "SELECT relations.id, document_id, path, title, name, sheet, cells, page, columns, rows, totals, words "
-        "FROM relations JOIN documents ON documents.id = document_id WHERE live ORDER BY path, relations.id"
+        "SELECT relations.id, document_id, path, title, name, sheet, cells, page, columns, rows, totals, words, "
+        "coalesce(label, '') FROM relations JOIN documents ON documents.id = document_id "
+        "LEFT JOIN page_labels USING (document_id, page) WHERE live ORDER BY path, relations.id"
     )
     return [_relation(row) for row in rows]
 
@@ -69,7 +71,7 @@ def _relation(row: Sequence[Any]) -> StoredRelation:
     words = frozenset(row[11].split(" "))
     return StoredRelation(
         key, document, path, title, name, sheet, cells, page, columns, row[9], row[10], words,
-        tuple(described["remarks"]),
+        tuple(described["remarks"]), row[12],
     )  # fmt: skip
 
 

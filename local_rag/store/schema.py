@@ -209,6 +209,15 @@ CREATE TABLE document_links (
 CREATE INDEX links_by_key ON document_links (key);
 CREATE INDEX names_by_key ON document_names (key);
 """
+# Added to this version later: a library that lacks it gets it when it is next written, and reads as if it held nothing.
+_ADDED = """
+CREATE {kind} IF NOT EXISTS page_labels (
+    document_id INTEGER NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    page INTEGER NOT NULL,
+    label TEXT NOT NULL,                -- that the file gives the page, if it is not its number
+    PRIMARY KEY (document_id, page)
+) WITHOUT ROWID
+"""
 
 
 def crc32(*values: str | bytes) -> int:
@@ -260,3 +269,9 @@ def create_tables(connection: sqlite3.Connection) -> None:
             for statement in _TABLES.split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def add_later_tables(connection: sqlite3.Connection, *, write: bool) -> None:
+    """Add what was added to the tables of this version; of a database that is only read, for this connection."""
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'page_labels'").fetchone():
+        connection.execute(_ADDED.format(kind="TABLE" if write else "TEMPORARY TABLE"))

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 from local_rag.asking import Filters
 from local_rag.errors import QuestionError
+from local_rag.records import page_number
 from local_rag.store.database import Store
 from local_rag.store.relation_query import MAX_ROWS, EndedError, QueryResult, RelationCopy
 from local_rag.store.relation_rows import StoredRelation, relation_blocks, relations
@@ -42,7 +43,7 @@ class NamedRelation:
         stored = self.stored
         if stored.sheet:
             return f"{stored.sheet}!{stored.cells}"
-        return stored.cells or (f"page {stored.page}" if stored.page else "")
+        return stored.cells or (f"page {page_number(stored.page, stored.page_label)}" if stored.page else "")
 
 
 class LeftOutError(QuestionError):
@@ -217,6 +218,7 @@ def relation_as_dict(one: NamedRelation, name: Callable[[str], str]) -> Mapping[
         "sheet": stored.sheet or None,
         "cells": stored.cells or None,
         "page": stored.page,
+        "page_label": stored.page_label or None,
         "title": stored.name or stored.title,
         "rows": stored.rows,
         "totals_left_out": stored.totals,

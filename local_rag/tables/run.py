@@ -341,8 +341,9 @@ def _sources(query: Query, parts: dict[int, int]) -> Iterator[TableSource]:
         if view.kind != "union" or at in parts or not parts:
             stored, first = one.stored, parts.get(at, 0) if view.kind == "union" or not at else 0
             yield TableSource(
-                stored.path, stored.title, one.table, stored.document_id, first, stored.sheet, stored.cells, stored.page
-            )
+                stored.path, stored.title, one.table, stored.document_id, first, stored.sheet, stored.cells,
+                stored.page, stored.page_label,
+            )  # fmt: skip
 
 
 def _rounded(value: object) -> Number | str | None:

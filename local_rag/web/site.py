@@ -21,6 +21,7 @@ from local_rag.asking import Person, PersonRole
 from local_rag.display import Name, display_path, duration, one_line
 from local_rag.errors import ForbiddenError
 from local_rag.offline import can_filter, left_open, open_ways
+from local_rag.records import page_number
 from local_rag.serving.background_runs import QuestionLists, TableRuns
 from local_rag.serving.cached_answers import OpenHistory
 from local_rag.serving.http import caller_of, cookie_in, json_response, person_of, unless_gone
@@ -107,6 +108,7 @@ class Site:
         )
         self._templates.globals |= {"root": root, "libraries": libraries, "versions": _VERSIONS}
         self._templates.filters |= {"one_line": one_line, "short_path": display_path, "number": "{:,}".format}
+        self._templates.filters["page_number"] = page_number
         # A path may be wrapped behind each slash, and not only in the middle of a word.
         self._templates.filters["breakable"] = lambda path: Markup("/<wbr>").join(path.split("/"))
         self._templates.filters["duration"] = duration

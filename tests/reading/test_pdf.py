@@ -283,12 +283,17 @@ def test_text_on_a_layer_that_is_off_is_hidden(state: str, shown: str) -> None:
     assert read.notes == (("2 hidden words are left out",) if state == "OFF" else ())
 
 
-def test_a_page_that_is_labelled_otherwise_is_told() -> None:
+def test_pages_keep_the_labels_that_differ_from_their_numbers() -> None:
+    labels = iter([{"label_style": "D"}, {"label_style": "R"}, {"label_prefix": "Page A-", "label_style": "D"}])
+
     def draw(pdf: Any) -> None:
         pdf.set_font("helvetica", size=11)
         pdf.text(20, 30, f"Channel {pdf.page_no()}")
-        if pdf.page_no() == 2:
-            pdf.set_page_label(label_style="D", label_start=1)
+        pdf.set_page_label(**next(labels), label_start=1)
 
-    assert pdf_of(draw, draw).notes == ("its page 2 is labelled 1: places count the pages of the file",)
-    assert pdf_of(text("Channel"), text("Deep")).notes == ()
+    read = make_document(Path("a.pdf"), pdf_of(draw, draw, draw))
+    assert read.labels == ("", "I", "A-1")
+    assert read.notes == ()
+    chunks = split(read, tokenizer=WORDS, max_tokens=50)
+    assert [(one.page, one.page_label) for one in chunks] == [(1, ""), (2, "I"), (3, "A-1")]
+    assert pdf_of(text("Channel"), text("Deep")).labels == ()

@@ -67,6 +67,7 @@ def places(*within: str) -> list[str]:
         ("docs", PATHS[:5]),
         ("policies/old/leave.PDF", (PATHS[3],)),
         ("policies/leave.pdf page 3", (PATHS[1],)),
+        ("policies/leave.pdf page iv (4 in the file)", (PATHS[1],)),
         ("policies/leave.pdf page 3, read by OCR, 97 % sure", (PATHS[1],)),
         ("/docs/a.md:12", (PATHS[0],)),
         ("!odd [1].txt", (PATHS[4],)),

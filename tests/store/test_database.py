@@ -110,6 +110,20 @@ def test_a_library_of_another_version_is_refused_and_not_touched(tmp_path: Path,
     assert path.read_bytes() == before
 
 
+def test_a_library_of_before_page_labels_is_read_and_gets_them_when_it_is_written(tmp_path: Path) -> None:
+    with closing(Store(tmp_path, create=True)) as store:
+        put(store, "a")
+        store.connection.execute("DROP TABLE page_labels")
+    with closing(Store(tmp_path)) as store:
+        assert [one.chunk.page_label for one in store.chunks()] == [""]
+    with closing(Store(tmp_path, write=True)) as store:
+        chunk = Chunk(0, 0, 3, "one", page=2, page_label="ii")
+        document = Document(Path("/documents/b"), "b", "one two", "text")
+        store.put_document(document, [chunk], size=1, modified_ns=2, sha256="s", split_key="k")
+    with closing(Store(tmp_path)) as store:
+        assert [(one.chunk.page, one.chunk.page_label) for one in store.chunks()] == [(None, ""), (2, "ii")]
+
+
 def test_a_reader_makes_no_library(tmp_path: Path) -> None:
     for _ in range(2):  # without the file, and with an empty one
         with pytest.raises(LibraryError, match="There is no library"):

@@ -53,7 +53,14 @@ def test_an_answer_from_rows_has_all_its_parts_in_json(folder: Path, run: Run) -
     table = answer["table"]
     assert (table["value"], table["unit"], table["row_count"]) == (130.5, "EUR", 2)
     assert table["sources"] == [
-        {"path": "documents/sales/orders.csv", "table": "orders", "sheet": None, "cells": "A2:E5", "page": None}
+        {
+            "path": "documents/sales/orders.csv",
+            "table": "orders",
+            "sheet": None,
+            "cells": "A2:E5",
+            "page": None,
+            "page_label": None,
+        }
     ]
     assert [row[0] for row in table["rows"]] == ["O-1", "O-3"]
     assert answer["citations"][0]["path"] == "documents/sales/orders.csv"

@@ -74,7 +74,7 @@ def facts_key(facts: DocumentFacts) -> int:
 
 def _passage_payload(stored: StoredChunk) -> dict[str, Any]:
     chunk, origin = stored.chunk, stored.provenance
-    place = chunk.page, chunk.line, chunk.end_line, chunk.table_header, chunk.ocr
+    place = chunk.page, chunk.line, chunk.end_line, chunk.table_header, chunk.ocr, chunk.page_label
     return {
         **{name: getattr(stored, name) for name in ("path", "title", "terms", "sentence", "kind", "sha256")},
         "chunk": [chunk.position, chunk.start, chunk.end, chunk.text, list(chunk.headings), *place],

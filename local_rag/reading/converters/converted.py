@@ -38,6 +38,7 @@ class Converted:
     text: str
     kind: DocumentKind
     pages: tuple[int, ...] = ()
+    labels: tuple[str, ...] = ()
     headings: tuple[Heading, ...] | None = None
     tables: tuple[Table, ...] | None = None
     notes: tuple[str, ...] = ()

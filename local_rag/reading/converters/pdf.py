@@ -41,7 +41,7 @@ _UNKNOWN = "(The text of this page is in a font that does not tell its character
 _LONGEST_HEADING = 200  # characters
 _MOST_LARGE = 0.3  # of the characters
 _MOST_OUTLINE = 5000  # entries
-_MOST_LABELS = 2000  # pages whose labels are compared with their numbers
+_MOST_LABELS, _LONGEST_LABEL = 20_000, 40  # pages with labels, and characters
 _SAME_PLACE = 6.0  # points between the columns of a table that goes on on the next page
 
 Recognize = Callable[[Any, int], RecognizedPage]  # reads a page of PDFium's with its number from 0
@@ -91,7 +91,7 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
         attach_files(pdf, attachments, left_out)
         named = pdf.get_metadata_dict()
         outline = list(_outline(pdf))
-        labelled = _labelled_otherwise(pdf)
+        labels = _labels(pdf)
     finally:
         pdf.close()
     waiting = sum(page.waits for page in pages)
@@ -99,8 +99,6 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
     if not any(page.lines for page in pages) and not attachments:
         raise ReadError(f"no text layer: {wait}" if waiting else NO_TEXT, waiting=waiting)
     notes = [wait] if waiting else []
-    if labelled:
-        notes.append(f"its page {labelled[0]} is labelled {labelled[1]}: places count the pages of the file")
     if unread := sum(page.unknown > 0 for page in pages):
         notes.append(
             f"{unread} {'pages have' if unread > 1 else 'page has'} text in a font that does not tell its characters"
@@ -117,6 +115,7 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
         text,
         "text",
         pages=tuple(starts),
+        labels=labels,
         headings=headings,
         tables=tables,
         notes=(*notes, *notes_of(left_out)),
@@ -157,13 +156,15 @@ def _read_page(
     return _Page(lines, tables, confidence, waits, height, unknown)
 
 
-def _labelled_otherwise(pdf: Any) -> tuple[int, str] | None:
-    """Return the first page that a file labels with another number than its own, and that label; None if none is."""
-    for at in range(min(len(pdf), _MOST_LABELS)):
-        label = (pdf.get_page_label(at) or "").strip()
-        if label.isdecimal() and int(label[:9]) != at + 1:
-            return at + 1, label
-    return None
+def _labels(pdf: Any) -> tuple[str, ...]:
+    """Return what a file calls each of its pages, empty where that is the number; none if all are called so.
+
+    The word "page" is left out: it stands before a label anyway, and ends the path there (`path_of`).
+    """
+    said = ((pdf.get_page_label(at) or "").split() for at in range(min(len(pdf), _MOST_LABELS)))
+    labels = [" ".join(word for word in words if word.casefold() != "page") for words in said]
+    labels = ["" if one == str(at) or len(one) > _LONGEST_LABEL else one for at, one in enumerate(labels, start=1)]
+    return (*labels, *[""] * (len(pdf) - len(labels))) if any(labels) else ()
 
 
 def _outline(pdf: Any) -> Iterator[tuple[int, str, int]]:

@@ -61,7 +61,8 @@ class DocumentView:
     """A part of a document; `before` and `after` are offsets of the parts around it, None if there are none.
 
     Either its `rendered` text is shown or, as it was indexed, its `lines`. `address` leads to what is marked, also when
-    the document has changed, and `is_gone` says that a link led to words that it has no more.
+    the document has changed. `pages` are the numbers of pages, each with its label. `is_gone` says that a link led to
+    words that it has no more.
     """
 
     document: WholeDocument
@@ -74,7 +75,7 @@ class DocumentView:
     before: int | None
     after: int | None
     page: int | None
-    pages: tuple[int, ...]
+    pages: Mapping[int, str]
     chunk: Passage | None
     earlier: int | None
     later: int | None
@@ -134,7 +135,7 @@ def view_document(
     if best and (position is None or not chunks[position].start <= best[0] < chunks[position].end):
         position = max(0, bisect_right(chunks, best[0], key=_start_of) - 1) if chunks else None
     chosen = chunks[position] if position is not None else None
-    pages = tuple(sorted({one.page for one in chunks if one.page is not None}))
+    pages = {one.page: one.page_label for one in chunks if one.page is not None}
     marked = (chosen.start, max(chosen.end, best[1] if best else 0)) if chosen else (0, 0)
     begin, end = _part(text, chunks, marked, start)
     number = (chosen.page if chosen else page if page in pages else _page_at(chunks, start)) if pages else None
