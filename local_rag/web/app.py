@@ -42,6 +42,7 @@ from local_rag.web.pages import (
     people_page,
     questions_page,
     sources_page,
+    work_page,
 )
 from local_rag.web.pages.document_page import PageDrawings
 from local_rag.web.pages.operations_page import Check, Checkup, check_as_served
@@ -63,6 +64,7 @@ _PAGES = (
     people_page,
     login_page,
     sources_page,
+    work_page,
     site,
 )
 _LONGEST_PATH = 200  # characters of a path in the log

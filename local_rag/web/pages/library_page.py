@@ -18,6 +18,7 @@ from local_rag.catalogue.contents import IndexedDocument
 from local_rag.errors import ModelError
 from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
+from local_rag.reading.formats import is_expected
 from local_rag.serving.http import json_response
 from local_rag.view import View
 from local_rag.web.changes.document_changes import ChangeView
@@ -54,7 +55,8 @@ def library(request: PageRequest) -> Response:
     """Show the library: what needs attention, and the documents that are looked at."""
     wanted, start, seen = look_of(request.query_params), offset(request, "from"), request.library
     listing = seen.browse(wanted, start=start, count=_LISTED)
-    going = _progress(request)
+    going, unread = _progress(request), seen.unread()
+    empty = [(path, reason) for path, reason in unread if is_expected(reason)]  # nothing is to be mended there
     view = {
         "status": seen.status(),
         "progress": going,
@@ -63,7 +65,8 @@ def library(request: PageRequest) -> Response:
         "folders": listing.folders,
         "above": listing.above,
         "in_part": listing.in_part,
-        "skipped": seen.unread()[:_MOST_SKIPPED],
+        "skipped": [one for one in unread if one not in empty][:_MOST_SKIPPED],
+        "empty": empty[:_MOST_SKIPPED],
         # They belong to who runs the server.
         "models": _models(seen) if request.person.may("owner") and seen.is_whole else [],
         "start": start,
@@ -92,7 +95,33 @@ def progress(request: PageRequest) -> Response:
     return request.part("progress.html", running=bool(shown and shown["running"]), progress=shown)
 
 
-ROUTES = (Route("/library", library), Route("/library/progress", progress))
+def sheets(request: PageRequest) -> Response:
+    """List the tables of the documents, whose rows can be asked."""
+    library, name = request.library, request.library.place_names()
+    ids, found = library.contents().documents, library.tables()
+    tables = [
+        {
+            "document": ids[one.stored.path],
+            "at": f"?page={one.stored.page}" if one.stored.page else "",
+            "title": one.stored.title,
+            "place": ", ".join(filter(None, (name(one.stored.path), one.place))),
+            "columns": [f"{column.name} ({column.unit})" if column.unit and column.unit not in column.name
+                        else column.name for column in one.stored.columns],
+            "rows": one.stored.rows,
+        }
+        for one in found[:_MOST_SKIPPED]
+        if one.stored.path in ids
+    ]  # fmt: skip
+    if request.wants_json:
+        return json_response(tables)
+    return request.page("sheets.html", tables=tables, more=max(0, len(found) - _MOST_SKIPPED))
+
+
+ROUTES = (
+    Route("/library", library),
+    Route("/library/tables", sheets),
+    Route("/library/progress", progress),
+)
 
 
 def _address(wanted: Look, **changed: Any) -> str:
