@@ -30,7 +30,7 @@ from local_rag.serving.service import Service
 from local_rag.view import View
 from local_rag.web.changes.additions import AllowedFolders
 from local_rag.web.changes.document_changes import DocumentChanges
-from local_rag.web.forms import read_form, read_values
+from local_rag.web.forms import read_form
 from local_rag.web.gate.guard import ROOT, Visit
 
 T = TypeVar("T")
@@ -208,11 +208,6 @@ class PageRequest(Request):
         """Return the fields of a form or of a JSON object."""
         is_json = self.headers.get("content-type", "").startswith("application/json")
         return read_form(await self.body(), is_json=is_json)
-
-    async def chosen(self, name: str) -> list[str]:
-        """Return all values of a field of a form, or those of a list in a JSON object."""
-        is_json = self.headers.get("content-type", "").startswith("application/json")
-        return read_values(await self.body(), name, is_json=is_json)
 
     async def aside(self, work: Callable[[], T]) -> T:
         """Do what reads the library, a disk or a template beside the event loop; raise LateError if it takes long."""

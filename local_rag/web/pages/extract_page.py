@@ -15,9 +15,10 @@ from local_rag.extraction.saved_tables import SavedTable, SavedTables
 from local_rag.serving.background_runs import RunView
 from local_rag.serving.extracted_files import FORMS, cell_text, row_as_dict
 from local_rag.serving.http import json_response
-from local_rag.web.forms import as_fields, filters_of, number_field, parse_number, query_fields, text_field
+from local_rag.web.forms import filters_of, number_field, parse_number, query_fields, text_field
 from local_rag.web.pages.sources_page import view_scope
 from local_rag.web.site import TABLE_TYPES, PageRequest, attachment
+from local_rag.web.views.thread_view import say_scope
 
 _PREVIEW, _SHOWN = 3, 100  # documents of a preview, and of one page of a table
 _LONGEST_NAME = 100
@@ -82,7 +83,7 @@ def table(request: PageRequest) -> Response:
         state=wanted,
         start=start,
         more=start + _SHOWN if len(rows) > start + _SHOWN else 0,
-        filters={name: text for name, text in as_fields(view.saved.filters).items() if text},
+        asked_of=say_scope(view.saved.filters),
     )  # fmt: skip
 
 

@@ -1,8 +1,6 @@
 """The page of the library: documents, a running index, models, disk, and what needs attention."""
 
-import threading
 import time
-from collections import deque
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -20,6 +18,7 @@ from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
 from local_rag.reading.formats import is_expected
 from local_rag.serving.http import json_response
+from local_rag.tables.relation_set import relation_as_dict
 from local_rag.view import View
 from local_rag.web.changes.document_changes import ChangeView
 from local_rag.web.pages.changes_page import change_of, look_of, may_change
@@ -29,25 +28,19 @@ from local_rag.web.views.answer_view import STATES
 
 _LISTED = 100  # documents on a page
 _MOST_SKIPPED = 500
-_WINDOW = 120.0  # seconds over which the rate is taken
-_LEAST = 2.0
+_LEAST = 2.0  # seconds
 
 
 class Pace:
-    """Measure how fast a count grows, from a few looks at it."""
+    """Measure how fast a count grows, from the first look at it since it began or fell."""
 
     def __init__(self) -> None:
-        self._looks: deque[tuple[float, int]] = deque(maxlen=200)
-        self._lock = threading.Lock()
+        self._first = (0.0, -1)
 
-    def rate(self, done: int) -> float | None:
-        """Return how much was done per second over the last looks, None if that is not known yet."""
+    def rate(self, done: int, *, running: bool) -> float | None:
+        """Return how much was done per second since then, None if that is not known yet."""
         now = time.monotonic()
-        with self._lock:
-            while self._looks and (now - self._looks[0][0] > _WINDOW or done < self._looks[-1][1]):
-                self._looks.popleft()
-            self._looks.append((now, done))
-            then, before = self._looks[0]
+        then, before = self._first = self._first if running and 0 <= self._first[1] <= done else (now, done)
         return (done - before) / (now - then) if now - then >= _LEAST and done > before else None
 
 
@@ -97,24 +90,10 @@ def progress(request: PageRequest) -> Response:
 
 def sheets(request: PageRequest) -> Response:
     """List the tables of the documents, whose rows can be asked."""
-    library, name = request.library, request.library.place_names()
-    ids, found = library.contents().documents, library.tables()
-    tables = [
-        {
-            "document": ids[one.stored.path],
-            "at": f"?page={one.stored.page}" if one.stored.page else "",
-            "title": one.stored.title,
-            "place": ", ".join(filter(None, (name(one.stored.path), one.place))),
-            "columns": [f"{column.name} ({column.unit})" if column.unit and column.unit not in column.name
-                        else column.name for column in one.stored.columns],
-            "rows": one.stored.rows,
-        }
-        for one in found[:_MOST_SKIPPED]
-        if one.stored.path in ids
-    ]  # fmt: skip
+    ids, found = request.library.contents().documents, request.library.tables()
     if request.wants_json:
-        return json_response(tables)
-    return request.page("sheets.html", tables=tables, more=max(0, len(found) - _MOST_SKIPPED))
+        return json_response([relation_as_dict(one, request.name_of) for one in found])
+    return request.page("sheets.html", tables=found[:_MOST_SKIPPED], ids=ids, count=len(found))
 
 
 ROUTES = (
@@ -148,7 +127,7 @@ def _progress(request: PageRequest) -> dict[str, Any]:
     library, pace = request.library, request.app.state.pace
     indexing = library.index_progress()
     total, done = indexing.chunks, indexing.vectors
-    rate = pace.rate(done) if indexing.running and library.is_whole else None
+    rate = pace.rate(done, running=indexing.running) if library.is_whole else None
     left = (total - done) / rate if rate else None
     return {"running": indexing.running, "done": done, "total": total, "rate": rate, "left": left}
 

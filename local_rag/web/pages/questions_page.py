@@ -29,13 +29,14 @@ from local_rag.serving.http import json_response
 from local_rag.serving.table_files import questions_in
 from local_rag.view import View
 from local_rag.web.changes.additions import file_name
-from local_rag.web.forms import as_fields, filters_of, query_fields, text_field
+from local_rag.web.forms import filters_of, query_fields, text_field
 from local_rag.web.pages.document_page import offset
 from local_rag.web.pages.sources_page import view_scope
 from local_rag.web.site import TABLE_TYPES, PageRequest, attachment
 from local_rag.web.views.answer_html import show_answer
 from local_rag.web.views.document_html import show_quote
 from local_rag.web.views.document_view import address_of
+from local_rag.web.views.thread_view import say_scope
 
 RowOutcome = Literal["answered", "quoted", "refused", "left", "corrected"]
 OUTCOMES: Mapping[RowOutcome, str] = {
@@ -201,8 +202,8 @@ def question_list(request: PageRequest) -> Response:
     view = _view(request, _kept(request))
     if request.wants_json:
         return json_response(_as_dict(view))
-    filters = {name: text for name, text in as_fields(view.kept.options.filters).items() if text}
-    return request.page("question_list.html", view=view, filters=filters, **_table(request, view.kept))
+    asked_of = say_scope(view.kept.options.filters)
+    return request.page("question_list.html", view=view, asked_of=asked_of, **_table(request, view.kept))
 
 
 def progress(request: PageRequest) -> Response:

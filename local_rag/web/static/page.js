@@ -408,12 +408,10 @@ function watchCopies() {
 
 // A form that takes a mark back.
 function undoOf(form) {
-  const undo = form.cloneNode(false), button = document.createElement("button");
+  const undo = form.cloneNode(true), [button, ...others] = undo.querySelectorAll("button");
   undo.setAttribute("aria-label", "Take the mark back");
-  undo.append(...[...form.querySelectorAll("input")].map((one) => one.cloneNode()), button);
-  button.name = "undo";
-  button.value = "1";
-  button.textContent = "Undo";
+  others.forEach((one) => one.remove());
+  Object.assign(button, { className: "", title: "", name: "undo", value: "1", textContent: "Undo" });
   return undo;
 }
 
@@ -492,16 +490,8 @@ watchKeys();
 watchCitations();
 watchCopies();
 watchRatings();
-const task = document.querySelector("section.task"), upload = at("upload");
-if (task) watch(task, root + "/library/task", false);
-const answering = document.querySelector("section.answering");
-if (answering) watch(answering, answering.dataset.address, false);
-const answers = document.querySelector("section.answers");
-if (answers) watch(answers, answers.dataset.address, false);
-if (upload) watchDrop(upload, at("files"));
-const progress = document.querySelector("section.progress"), checkup = document.querySelector("section.checkup");
-if (progress) watch(progress, root + "/library/progress", true);
-if (checkup) watch(checkup, root + "/library/doctor", false);
+document.querySelectorAll("section[data-running]").forEach((one) => watch(one, one.dataset.address, "idle" in one.dataset));
+if (at("upload")) watchDrop(at("upload"), at("files"));
 
 // --- Library, documents, questions of a file, people ---
 

@@ -238,15 +238,14 @@ def _view_sources(
     """Return the tables that a value stands on: as evidence with a number, and the address of the first row of each."""
     left, shown = list(answer.citations), list[dict[str, Any]]()
     for source in table.sources:
-        cited = next((one for one in left if one.passage.path == source.path), None)
-        place = ", ".join(filter(None, (name(source.path), source.place)))
-        view = {"title": source.title, "place": one_line(place), "number": 0, "anchor": "", "address": ""}
-        if cited:
+        place = one_line(", ".join(filter(None, (name(source.path), source.place))))
+        view = {"title": source.title, "place": place, "number": 0, "anchor": "", "address": ""}
+        if cited := next((one for one in left if one.passage.path == source.path), None):
             left.remove(cited)
             view |= {"number": cited.number, "anchor": f"{anchor}-{cited.number}"}
-            [location] = library.locate([cited.passage]) if library else [None]
-            if location and location.document is not None:
-                view["address"] = address_of(location.document, cited.passage, _row_in(cited.passage, source))
+            document = library.locate([cited.passage])[0].document if library else None
+            if document is not None:
+                view["address"] = address_of(document, cited.passage, _row_in(cited.passage, source))
         shown.append(view)
     return shown
 
