@@ -40,6 +40,7 @@ from local_rag.feedback.marks import GateBase
 from local_rag.files import Disk, index_command
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Index, Indexes
+from local_rag.reading.formats import is_expected
 from local_rag.records import Answer, Passage
 from local_rag.retrieval.filters import Sight, document_filter
 from local_rag.retrieval.live_searcher import LiveSearcher, live_index
@@ -215,7 +216,8 @@ class Holdings:
             known, stamp = self._shared.overviews.get(self._limits), seen_stamp(store)
             if known is None or known[0] != stamp:
                 ids = {one.path: seen.told[one.id] if seen else one.id for one in store.documents()}
-                made = overview(store.facts(), ids, names_below(store.roots()), unread=len(store.unread()))
+                unread = sum(not is_expected(one.reason) for one in store.unread().values())
+                made = overview(store.facts(), ids, names_below(store.roots()), unread=unread)
                 known = self._shared.overviews[self._limits] = stamp, made
             return known[1]
 

@@ -539,8 +539,8 @@ class TableAnswer:
 
     `value` is the one that is asked for, None if there are several, which are `values`. `said` tells in one line what
     was computed over which rows, with names and values between asterisks. `rows` are those that it stands on, with the
-    `columns` of the table, at most `MOST_TABLE_ROWS` of the `count`. `sql` is the SELECT that gives the value,
-    `rows_sql` that of all its rows. `notes` say what is missing, one sentence each.
+    `columns` of the table and their `units`, at most `MOST_TABLE_ROWS` of the `count`. `sql` is the SELECT that gives
+    the value, `rows_sql` that of all its rows. `notes` say what is missing, one sentence each.
     """
 
     value: str | int | float | None
@@ -548,6 +548,7 @@ class TableAnswer:
     said: str
     values: tuple[TableValue, ...] = ()
     columns: tuple[str, ...] = ()
+    units: tuple[str, ...] = ()
     rows: tuple[tuple[str | int | float | None, ...], ...] = ()
     count: int = 0
     sources: tuple[TableSource, ...] = ()

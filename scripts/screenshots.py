@@ -149,6 +149,8 @@ class Served:
             "find": f"/find?{urlencode({'q': 'Which documents mention the lamp changer?'})}",
             "sources": "/sources",
             "library": "/library",
+            "sheets": "/library/tables",
+            "work": "/work",
             "document": f"/document/{number['travel-policy-2025.md']}",
             "pdf": f"/document/{number['lamp-changer-lc-12.pdf']}",
             "sheet": f"/document/{number['orders-2025.xlsx']}",

@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class QueuePosition:
-    """Report how many jobs run before this one, 0 once it runs, and in how many seconds they may be done.
+    """Report how many jobs run before this one, and in how many seconds they may be done.
 
-    The `seconds` are None where no such job was done before.
+    There are 0 once it runs, and the `seconds` are those that it may take; None where no such job was done before.
     """
 
     ahead: int

@@ -206,7 +206,7 @@ class LibraryWorker:
                 return None
             self._running, self._began = self._waiting.pop(0), time.monotonic()
             self.on_answering(True)
-            self._running.tell(QueuePosition(0))
+            self._running.tell(QueuePosition(0, self._usual(self._running.kind)))
             self._tell_positions()
             return self._running
 

@@ -116,6 +116,7 @@ def _of_one(query: Query, held: RelationSet) -> TableAnswer:
         answer,
         said=in_words(query, counts.rows),
         columns=tuple(one.name for one in columns),
+        units=tuple(one.unit for one in columns),
         rows=rows,
         count=counts.rows,
         rows_sql=_said_sql(query, ", ".join(one.sql for one in columns)),

@@ -43,6 +43,7 @@ from local_rag.web.pages import (
     questions_page,
     sources_page,
     verify_page,
+    work_page,
 )
 from local_rag.web.pages.document_page import PageDrawings
 from local_rag.web.pages.operations_page import Check, Checkup, check_as_served
@@ -65,6 +66,7 @@ _PAGES = (
     people_page,
     login_page,
     sources_page,
+    work_page,
     site,
 )
 _LONGEST_PATH = 200  # characters of a path in the log

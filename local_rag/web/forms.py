@@ -10,7 +10,7 @@ from local_rag.asking import Filters
 from local_rag.errors import QuestionError
 
 Fields = Mapping[str, Any]
-SOURCE = "source"  # a folder or document that was chosen, of which there may be several
+SOURCE, DOCUMENT = "source", "document"  # a folder or document that was chosen, of which there may be several
 _MOST_SOURCES = 300
 _MOST_FIELDS = 50  # with different names
 _MOST_VALUES = 2000
@@ -39,21 +39,15 @@ def read_form(body: bytes, *, is_json: bool) -> dict[str, Any]:
 
 
 def query_fields(pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return the fields of a form or an address; all that were chosen as sources are one list."""
-    sources = [value for name, value in pairs if name == SOURCE]
-    return dict(pairs) | ({SOURCE: sources} if sources else {})
+    """Return the fields of a form or an address; all that were chosen as sources or documents are one list."""
+    chosen = {one: [value for name, value in pairs if name == one and value] for one in (SOURCE, DOCUMENT)}
+    return dict(pairs) | {name: values for name, values in chosen.items() if len(values) > (name == DOCUMENT)}
 
 
-def read_values(body: bytes, name: str, *, is_json: bool) -> list[str]:
-    """Return all values of one field of a form, or of a list in a JSON object; raise QuestionError for another body."""
-    if is_json:
-        value = read_form(body, is_json=True).get(name, [])
-        return list(map(str, value if isinstance(value, list) else [value]))
-    try:
-        pairs = parse_qsl(body.decode("utf-8"), keep_blank_values=True, max_num_fields=_MOST_VALUES)
-    except ValueError as error:
-        raise QuestionError("The form cannot be read; send UTF-8 as a form or as JSON.") from error
-    return [value for key, value in pairs if key == name and value]
+def list_field(fields: Fields, name: str) -> list[str]:
+    """Return all values of a field."""
+    value = fields.get(name) or []
+    return list(map(str, value)) if isinstance(value, list) else [str(value)]
 
 
 def text_field(fields: Fields, name: str) -> str:
@@ -87,8 +81,7 @@ def local_address(text: str) -> str:
 
 def filters_of(fields: Fields) -> Filters:
     """Return the filters in the fields; commas separate values, except in quotes and in what was chosen."""
-    chosen = fields.get(SOURCE) or []
-    sources = list(map(str, chosen)) if isinstance(chosen, list) else [str(chosen)]
+    sources = list_field(fields, SOURCE)
     if len(sources) > _MOST_SOURCES or sum(map(len, sources)) > _MOST_CHARACTERS * 10:
         raise QuestionError(f"More than {_MOST_SOURCES} sources are chosen; choose folders in their place.")
     since, _, before = str(fields.get("when") or "").partition(BETWEEN)

@@ -31,7 +31,7 @@ from local_rag.serving.service import Service
 from local_rag.view import View
 from local_rag.web.changes.additions import AllowedFolders
 from local_rag.web.changes.document_changes import DocumentChanges
-from local_rag.web.forms import read_form, read_values
+from local_rag.web.forms import read_form
 from local_rag.web.gate.guard import ROOT, Visit
 
 T = TypeVar("T")
@@ -39,6 +39,17 @@ Named = Sequence[tuple[str, str]]
 THEME_COOKIE = "local_rag_theme"
 THEMES = ("auto", "light", "dark")
 _SEAL_SECONDS = 10.0
+# The four places, and what is done in the third: each address with its name and what it is for.
+PLACES = {"Ask": "/", "Library": "/library", "Work": "/work", "People": "/people"}
+WORK = (
+    ("/tables", "Table of answers", "Ask every document the same questions; each cell has its quotation."),
+    ("/questions", "Questions of a file", "Answer all questions of a spreadsheet or a list, one after the other."),
+    ("/verify", "Check a text", "Compare each statement of a text with the documents; the text is not kept."),
+    ("/diff", "What changed", "Compare two documents, or the two newest versions of one."),
+    ("/brief", "Brief", "What documents say, in a few lines that are all quotations."),
+)
+_PLACE_OF = {"library": "Library", "document": "Library", "work": "Work", "people": "People"}
+_PLACE_OF |= {address[1:]: "Work" for address, *_ in WORK}
 TABLE_TYPES = {
     ".csv": "text/csv; charset=utf-8",
     ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
@@ -201,11 +212,6 @@ class PageRequest(Request):
         is_json = self.headers.get("content-type", "").startswith("application/json")
         return read_form(await self.body(), is_json=is_json)
 
-    async def chosen(self, name: str) -> list[str]:
-        """Return all values of a field of a form, or those of a list in a JSON object."""
-        is_json = self.headers.get("content-type", "").startswith("application/json")
-        return read_values(await self.body(), name, is_json=is_json)
-
     async def aside(self, work: Callable[[], T]) -> T:
         """Do what reads the library, a disk or a template beside the event loop; raise LateError if it takes long."""
         return await self.service.aside(work, client=self.caller.key)
@@ -218,15 +224,19 @@ class PageRequest(Request):
         """Render a whole page; this blocks, because it checks the seal."""
         badge, known = self.site.seal.badge(), self.visit.known
         theme = cookie_in(self.headers.getlist("cookie"), THEME_COOKIE)
+        path = self.url.path
+        place = _PLACE_OF.get(path.split("/")[1], "" if path in ("/login", "/health") else "Ask")
         shared = {
+            "places": [(at, name) for name, at in PLACES.items() if name != "People" or (known and self.may_manage)],
+            "place": place,
+            "work": WORK,
             "badge": badge if known else replace(badge, notes=(), ways=()),
             "problem": self.service.worker.problem if known else "",
             "theme": theme if theme in THEMES else "auto",
-            "here": self.url.path,
-            "back": f"{self.url.path}?{self.url.query}".rstrip("?") if self.method == "GET" else "/",
+            "here": self.site.root + path,
+            "back": f"{path}?{self.url.query}".rstrip("?") if self.method == "GET" else "/",
             "logged_in": self.visit.can_log_out,
             "person": self.person,
-            "manages": known and self.may_manage,
             "known": known,
             "name_of": self.name_of,
         }

@@ -402,10 +402,12 @@ def test_the_library_is_watched_while_it_is_indexed(browser: Chrome, site: Site)
 
 def test_the_theme_is_kept(browser: Chrome, site: Site) -> None:
     browser.get(f"{site.address}/library")
+    browser.find_element(By.CSS_SELECTOR, ".badge summary").send_keys(Keys.ENTER)
     browser.find_element(By.CSS_SELECTOR, "button[value=dark]").send_keys(Keys.ENTER)
     wait_until(lambda: browser.execute_script("return document.documentElement.dataset.theme") == "dark")
     assert browser.current_url.endswith("/library")
     assert Path(browser.current_url).name == "library"
+    browser.find_element(By.CSS_SELECTOR, ".badge summary").send_keys(Keys.ENTER)
     browser.find_element(By.CSS_SELECTOR, "button[value=auto]").send_keys(Keys.ENTER)
 
 

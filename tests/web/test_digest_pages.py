@@ -1,6 +1,8 @@
 """The pages of changes and briefs: quotations beside each other, which lead to their documents, and never markup."""
 
+import re
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 
@@ -52,6 +54,25 @@ def test_a_brief_shows_quotations_that_lead_to_their_documents(contracts: Path) 
         assert client.get("/brief", params={"document": "nothing"}).status_code == 404
         saved = client.get("/brief", params={"document": "agreement-2023.md", "format": "markdown"}).text
         assert saved.startswith("# Brief")
+
+
+def test_documents_are_chosen_from_a_tree_and_not_typed(contracts: Path) -> None:
+    with served.client(contracts) as client:
+        for address in ("/diff", "/brief", "/tables", "/questions"):
+            page = client.get(address).text
+            assert f'href="/sources?{urlencode({"conversation": "", "back": address})}"'.replace("&", "&amp;") in page
+            assert "<datalist" not in page
+        tree = client.get("/sources?back=/diff").text
+        assert 'action="/diff" id="choice"' in tree
+        places = re.findall(r'name="source" value="([^"]*agreement[^"]*)"', tree)
+        page = client.get("/diff", params=[("source", one) for one in reversed(places)]).text
+        assert "notice period: three months -&gt; six months" in page, (
+            "the first one by name is compared with the other"
+        )
+        assert "Swap" in page
+        assert "More than two" in client.get("/diff?source=a&source=b&source=c").text
+        assert "The monthly fee is EUR 4,500." in client.get("/brief", params={"source": places[0]}).text
+        assert 'action="/" id="choice"' in client.get("/sources?back=https://example.org/").text
 
 
 def test_nothing_of_a_document_or_a_name_is_markup(contracts: Path) -> None:

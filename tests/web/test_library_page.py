@@ -84,8 +84,26 @@ def test_folders_are_counted_and_gone_through(opened: TestClient, library: Path)
 
 def test_what_needs_attention_stands_above_the_documents(opened: TestClient) -> None:
     page = opened.get("/library", headers=OWNER).text
-    assert page.index("2 files could not be read") < page.index("broken.pdf") < page.index("<h2>Documents</h2>")
+    assert page.index("2 files could not be read") < page.index("broken.pdf") < page.index(">Documents</h2>")
     assert "Up to date." not in page
+
+
+def test_a_file_without_text_needs_no_attention(opened: TestClient, library: Path) -> None:
+    (library.parent / "docs" / "open" / "empty.txt").write_text("")
+    served.index(library.parent / "docs", library)
+    page = opened.get("/library", headers=OWNER).text
+    assert "2 files could not be read" in page
+    assert page.index("broken.pdf") < page.index("Nothing to read in 1 file") < page.index("empty.txt")
+    assert "2 files could not be read" in opened.get("/", headers=OWNER).text
+
+
+def test_tables_of_the_documents_are_listed_for_who_sees_them(opened: TestClient, library: Path) -> None:
+    (library.parent / "docs" / "closed" / "fares.csv").write_text("Route,Fare (EUR)\nOslo,40\nBergen,55\n")
+    served.index(library.parent / "docs", library)
+    page = opened.get("/library/tables", headers=OWNER).text
+    assert "docs/<wbr>closed/<wbr>fares.csv" in page
+    assert "Route, Fare (EUR)" in page
+    assert "No document has a table" in opened.get("/library/tables", headers=person(library, "reader", "open/**")).text
 
 
 def test_a_page_of_documents_leads_to_the_next(opened: TestClient, library: Path) -> None:

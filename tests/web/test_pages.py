@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import openpyxl  # type: ignore[import-untyped]
 import pytest
 from fpdf import FPDF
 from starlette.testclient import TestClient
@@ -602,6 +603,46 @@ def test_an_answer_that_lists_documents_shows_the_table(client: TestClient, fold
         "/ask", data={"question": "Which documents mention parents?"}, headers={"accept": "application/json"}
     ).json()
     assert answered["found"]["count"] == 2
+
+
+def test_a_computed_answer_has_its_rows_as_evidence_and_can_be_marked(tmp_path: Path) -> None:
+    documents = tmp_path / "docs"
+    documents.mkdir()
+    book = openpyxl.Workbook()
+    book.active.title = "Fares"
+    for row in (["Route", "Fare"], ["Oslo", 40], ["Bergen", 55]):
+        book.active.append(row)
+    for number in (2, 3):
+        book.active.cell(number, 2).number_format = '0 "EUR"'
+    book.save(documents / "fares.xlsx")
+    served.index(documents, tmp_path / "lib")
+    with served.client(tmp_path / "lib") as opened:
+        page = opened.post("/ask", data={"question": "What is the sum of the fares?"}).text
+        assert 'class="computed">95 EUR <a class="cite" href="#turn-1-source-1"' in page
+        card = page.partition('id="turn-1-source-1"')[2]
+        assert "Fares, A2:B3" in card
+        assert '<th scope="col" class="num">Fare <span class="unit">(EUR)</span></th>' in card
+        assert '<button class="right"' in page
+        assert "Understood as: question about rows" in page
+        assert 'name="kind" value="documents"' in page
+        address = html.unescape(card.partition('href="')[2].partition('"')[0])
+        shown = opened.get(address).text
+        assert "Oslo" in shown.partition('id="passage"')[2].partition("</tr>")[0], "the sheet is opened at the row"
+
+
+def test_four_places_lead_everywhere(client: TestClient) -> None:
+    """Each place is marked on the pages that belong to it, and leads to them."""
+    marked = re.compile('<a href="(/[^"]*)" aria-current="(?:page|true)">(Ask|Library|Work|People)<')
+    for place, pages in {
+        "Ask": ["/", "/history", "/inspect", "/search?q=boat", "/gaps"],
+        "Library": ["/library", "/library/tables", "/document/1"],
+        "Work": ["/work", "/tables", "/questions", "/diff", "/brief"],
+    }.items():
+        for page in pages:
+            assert [name for _, name in marked.findall(client.get(page).text)] == [place], page
+    home, work = client.get("/").text, client.get("/work").text
+    assert all(f'href="{address}"' in home for address in ("/history", "/gaps", "/library", "/work"))
+    assert all(f'href="{address}"' in work for address in ("/tables", "/questions", "/diff", "/brief"))
 
 
 @pytest.mark.parametrize("address", ["/search?q=doctor", "/find?q=doctor", "/inspect?q=doctor", "/document/1"])

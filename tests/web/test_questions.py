@@ -145,9 +145,9 @@ def test_with_history_off_nothing_of_a_file_is_in_any_file(folder: Path) -> None
 
 
 def test_without_a_script_the_form_leads_to_the_answers(client: TestClient) -> None:
-    form = client.get("/questions").text
+    form = client.get("/questions?as_of=2025-01-31").text
     assert 'enctype="multipart/form-data"' in form
-    assert 'name="as_of"' in form
+    assert 'name="as_of" value="2025-01-31"' in form
     sent = client.post("/questions", files={"file": ("q.txt", QUESTION.encode())}, headers={"accept": "text/html"})
     assert sent.status_code == 303
     assert re.fullmatch(r"/questions/[0-9a-f]{16}", sent.headers["location"])

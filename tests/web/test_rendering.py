@@ -57,10 +57,11 @@ SPANS = st.lists(
     st.tuples(st.integers(0, 200), st.integers(0, 200), st.sampled_from(["best", "term", "passage"])), max_size=4
 )
 OURS = re.compile(
-    r"</?(?:p|ul|ol|li|pre|code|strong|em|s|h[1-6]|hr|br|blockquote|table|thead|tbody|tr|th|td|div|span|b|mark)>"
+    r"</?(?:p|ul|ol|li|pre|code|strong|em|s|h[1-6]|hr|br|blockquote|table|thead|tbody|tr|th|td|div|span|b|mark|details)>"
     r'|<h[1-6] id="line-\d+">|<table class="rows">|<span class="field">|<th scope="(?:row|col)">|<td colspan="\d+">'
-    r'|<p class="(?:plain|record)">|<span class="beside">|<li value="\d+">'
+    r'|<p class="(?:plain|record)">|<span class="(?:beside|name)">|<li value="\d+">'
     r'|<mark class="(?:passage)? ?(?:best)? ?(?:term)?"(?: id="passage" tabindex="-1")?>'
+    r"|<details open>|<summary>Quoted text</summary>"
     r'|<div class="wide" tabindex="0" role="group" aria-label="Table">|<div class="block">|<span class="n">\d+</span>'
 )
 
@@ -276,3 +277,20 @@ def test_a_wrapped_sentence_is_whole() -> None:
     (best, *_) = marks(unwrapped(text), "Where does a surplus of the sea fund go?")
     assert text[best.start : best.end] == "A surplus goes first to\nthe sea fund, which pays for boats."
     assert unwrapped("a\n\nb\n- c\n# d\n| e |\nf\n") == "a\n\nb\n- c\n# d\n| e |\nf\n"
+
+
+def test_a_mail_has_a_line_for_each_field_and_its_quoted_text_is_folded() -> None:
+    head = "From: Maria Quist <maria@inishvarra.example> of the light\nTo: Norscot <sales@norscot.example>\nDate: Tue\n"
+    text = f"{head}\nIs the oil included?\n\nNorscot wrote:\n> We offer it.\n> Regards\n\nBye\n"
+    shown = render(text, "text")
+    assert '<span class="name">To:</span> Norscot' in shown
+    assert "light\n<" in shown, "a field is not joined with the line above"
+    assert shown.count("<details><summary>Quoted text</summary>") == shown.count("</details>") == 1
+    assert shown.index("Regards") < shown.index("</details>") < shown.index("Bye")
+    at = text.index("We offer")
+    assert "<details open>" in render(text, "text", [Mark(at, at + 8, "best")])
+
+
+def test_the_first_clause_below_a_numbered_heading_has_a_line_of_its_own() -> None:
+    shown = render("1. Hire\n   1.1 The boat is hired.\n   1.2 It is blue.\n", "markdown")
+    assert "Hire<br>1.1 The boat is hired.<br>1.2 It is blue." in shown

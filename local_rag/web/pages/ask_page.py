@@ -22,7 +22,7 @@ from local_rag.web.forms import as_query, filters_of, local_address, number_fiel
 from local_rag.web.pages.history_page import side_list
 from local_rag.web.pages.sources_page import view_scope
 from local_rag.web.site import THEME_COOKIE, THEMES, PageRequest, attachment
-from local_rag.web.views.answer_view import cards, view_list
+from local_rag.web.views.answer_view import CORRECTIONS, cards, view_list
 from local_rag.web.views.thread_view import Thread, anchor_of, view_new, view_thread
 
 _YEAR = 365 * 24 * 3600
@@ -61,7 +61,7 @@ async def ask(request: PageRequest) -> Response:
             passages=number_field(fields, "passages"),
             filters=filters_of(fields),
             anyway=bool(fields.get("anyway")),
-            kind="passages" if fields.get("kind") == "passages" else None,
+            kind=next((kind for kind in CORRECTIONS if kind == fields.get("kind")), None),
         ),
         in_history=True,
         conversation=str(fields.get("conversation") or "") or None,
@@ -311,5 +311,7 @@ def _done(request: PageRequest, asked: AskRequest, served: ServedAnswer, number:
             conversation=served.conversation,
             may_record=request.may_rate,
         ),
-        "cards": fragment("cards.html", cards=turn.cards),
+        "cards": fragment(
+            "evidence.html", view=turn.view, cards=turn.cards, question=asked.question, fields=turn.fields
+        ),
     }

@@ -14,7 +14,7 @@ from local_rag.errors import ForbiddenError, MissingError, QuestionError
 from local_rag.serving.http import json_response
 from local_rag.web.changes.additions import MOST_BYTES, MOST_FILES, RefusedFileError, add_file, folder_of
 from local_rag.web.changes.document_changes import ChangeView
-from local_rag.web.forms import parse_number, text_field
+from local_rag.web.forms import DOCUMENT, list_field, parse_number, text_field
 from local_rag.web.site import PageRequest
 
 _MOST_FIELDS = 20
@@ -129,7 +129,8 @@ async def stop(request: PageRequest) -> Response:
 async def remove(request: PageRequest) -> Response:
     """Remove documents or an indexed folder from the library, or erase them, once that is confirmed."""
     _require(request)
-    fields, chosen = await request.fields(), await request.chosen("document")
+    fields = await request.fields()
+    chosen = list_field(fields, DOCUMENT)
     do = "erase" if text_field(fields, "how") == "erase" else "remove"
     if do == "erase":
         request.require("owner")

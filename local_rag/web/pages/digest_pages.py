@@ -7,6 +7,7 @@ from typing import Any
 from starlette.responses import Response
 from starlette.routing import Route
 
+from local_rag.asking import Filters
 from local_rag.digests.alignment import common_parts
 from local_rag.digests.brief import DEFAULT_LINES, LISTS, MOST_LINES, Line
 from local_rag.digests.differences import Change
@@ -23,11 +24,12 @@ from local_rag.display import Name
 from local_rag.errors import MissingError
 from local_rag.serving.answer_markdown import escaped
 from local_rag.serving.http import json_response
-from local_rag.web.forms import filters_of, number_field
+from local_rag.web.forms import SOURCE, filters_of, number_field, query_fields
+from local_rag.web.pages.sources_page import view_scope
 from local_rag.web.site import PageRequest, attachment
 
 _MOST_SHOWN = 300  # changes on a page
-_MOST_NAMES = 500  # documents that a field offers
+_MOST_COMPARED = 2
 _LONGEST = 2000  # characters of a quotation on a page
 _LONGEST_NAME = 1000
 _PIECE = re.compile(r"\w+(?:[.,]\w+)*+|\W+?(?=\w|\Z)")
@@ -37,9 +39,14 @@ def diff(request: PageRequest) -> Response:
     """Show what changed between two documents, or between the two newest versions of one."""
     library, query = request.library, request.query_params
     names = [query.get(field, "").strip()[:_LONGEST_NAME] for field in ("before", "after")]
-    documents = library.contents().documents
-    shown: dict[str, Any] = {"names": names, "offered": _offered(request, documents), "wrong": "", "rows": None}
+    chosen = query.getlist(SOURCE)
+    if chosen and not any(names):
+        names = [*sorted(chosen)[:_MOST_COMPARED], ""][:_MOST_COMPARED]
+    documents, scope = library.contents().documents, _scope(Filters(within=tuple(filter(None, names))), "/diff")
+    shown: dict[str, Any] = {"names": names, "scope": scope, "wrong": "", "rows": None}
     shown |= {"difference": None, "more": 0, "name": library.place_names()}
+    if len(chosen) > _MOST_COMPARED:
+        return request.page("diff.html", **shown | {"wrong": "More than two documents are ticked; tick two, or one."})
     if not names[0]:
         return request.page("diff.html", **shown)
     try:
@@ -61,11 +68,12 @@ def diff(request: PageRequest) -> Response:
 def brief(request: PageRequest) -> Response:
     """Show what documents say in quotations."""
     library, query = request.library, request.query_params
-    named, filters = query.get("document", "").strip()[:_LONGEST_NAME], filters_of(query)
+    named = query.get("document", "").strip()[:_LONGEST_NAME]
+    filters = filters_of(query_fields(query.multi_items()))
     lines = number_field(query, "lines", MOST_LINES) or DEFAULT_LINES
     documents = library.contents().documents
-    shown: dict[str, Any] = {"named": named, "lines": lines, "offered": _offered(request, documents), "wrong": ""}
-    shown |= {"brief": None, "headings": (), "lists": (), "within": query.get("in", "")}
+    shown: dict[str, Any] = {"named": named, "lines": lines, "scope": _scope(filters, "/brief", named), "wrong": ""}
+    shown |= {"brief": None, "headings": (), "lists": ()}
     if not named and not filters:
         return request.page("brief.html", **shown)
     try:
@@ -91,9 +99,10 @@ def brief(request: PageRequest) -> Response:
 ROUTES = (Route("/diff", diff), Route("/brief", brief))
 
 
-def _offered(request: PageRequest, documents: Mapping[str, int]) -> list[str]:
-    name = request.library.place_names()
-    return [name(path) for path in sorted(documents)[:_MOST_NAMES]]
+def _scope(filters: Filters, back: str, named: str = "") -> dict[str, Any]:
+    """Return what is chosen, of which `named` is a document that the address names otherwise."""
+    scope = view_scope(filters, back=back)
+    return scope | {"said": "; ".join(filter(None, (named, scope["said"])))}
 
 
 def _row(change: Change, documents: Mapping[str, int], name: Name) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from typing import Any
 
 from starlette.responses import Response
 from starlette.routing import Route
@@ -14,8 +15,10 @@ from local_rag.extraction.saved_tables import SavedTable, SavedTables
 from local_rag.serving.background_runs import RunView
 from local_rag.serving.extracted_files import FORMS, cell_text, row_as_dict
 from local_rag.serving.http import json_response
-from local_rag.web.forms import as_fields, filters_of, number_field, parse_number, text_field
+from local_rag.web.forms import filters_of, number_field, parse_number, query_fields, text_field
+from local_rag.web.pages.sources_page import view_scope
 from local_rag.web.site import TABLE_TYPES, PageRequest, attachment
+from local_rag.web.views.thread_view import say_scope
 
 _PREVIEW, _SHOWN = 3, 100  # documents of a preview, and of one page of a table
 _LONGEST_NAME = 100
@@ -42,7 +45,7 @@ def tables(request: PageRequest) -> Response:
     saved = _tables(request).all()
     if request.wants_json:
         return json_response([{"id": one.id, "name": one.name, "columns": len(one.columns)} for one in saved])
-    return request.page("tables.html", saved=saved, filters=as_fields(filters_of({})), most=MOST_COLUMNS)
+    return request.page("tables.html", saved=saved, scope=_scope(request), most=MOST_COLUMNS)
 
 
 async def begin(request: PageRequest) -> Response:
@@ -80,7 +83,7 @@ def table(request: PageRequest) -> Response:
         state=wanted,
         start=start,
         more=start + _SHOWN if len(rows) > start + _SHOWN else 0,
-        filters={name: text for name, text in as_fields(view.saved.filters).items() if text},
+        asked_of=say_scope(view.saved.filters),
     )  # fmt: skip
 
 
@@ -157,6 +160,10 @@ ROUTES = (
     Route("/tables/{table}/cell", correct, methods=["POST"]),
     Route("/tables/{table}/table.{form}", download),
 )
+
+
+def _scope(request: PageRequest) -> dict[str, Any]:
+    return view_scope(filters_of(query_fields(request.query_params.multi_items())), back="/tables")
 
 
 def _tables(request: PageRequest) -> SavedTables:

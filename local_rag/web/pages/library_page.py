@@ -1,8 +1,6 @@
 """The page of the library: documents, a running index, models, disk, and what needs attention."""
 
-import threading
 import time
-from collections import deque
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -18,7 +16,9 @@ from local_rag.catalogue.contents import IndexedDocument
 from local_rag.errors import ModelError
 from local_rag.models.choice import chosen
 from local_rag.models.registry import load_registry, resolve
+from local_rag.reading.formats import is_expected
 from local_rag.serving.http import json_response
+from local_rag.tables.relation_set import relation_as_dict
 from local_rag.view import View
 from local_rag.web.changes.document_changes import ChangeView
 from local_rag.web.pages.changes_page import change_of, look_of, may_change
@@ -28,25 +28,19 @@ from local_rag.web.views.answer_view import STATES
 
 _LISTED = 100  # documents on a page
 _MOST_SKIPPED = 500
-_WINDOW = 120.0  # seconds over which the rate is taken
-_LEAST = 2.0
+_LEAST = 2.0  # seconds
 
 
 class Pace:
-    """Measure how fast a count grows, from a few looks at it."""
+    """Measure how fast a count grows, from the first look at it since it began or fell."""
 
     def __init__(self) -> None:
-        self._looks: deque[tuple[float, int]] = deque(maxlen=200)
-        self._lock = threading.Lock()
+        self._first = (0.0, -1)
 
-    def rate(self, done: int) -> float | None:
-        """Return how much was done per second over the last looks, None if that is not known yet."""
+    def rate(self, done: int, *, running: bool) -> float | None:
+        """Return how much was done per second since then, None if that is not known yet."""
         now = time.monotonic()
-        with self._lock:
-            while self._looks and (now - self._looks[0][0] > _WINDOW or done < self._looks[-1][1]):
-                self._looks.popleft()
-            self._looks.append((now, done))
-            then, before = self._looks[0]
+        then, before = self._first = self._first if running and 0 <= self._first[1] <= done else (now, done)
         return (done - before) / (now - then) if now - then >= _LEAST and done > before else None
 
 
@@ -54,7 +48,8 @@ def library(request: PageRequest) -> Response:
     """Show the library: what needs attention, and the documents that are looked at."""
     wanted, start, seen = look_of(request.query_params), offset(request, "from"), request.library
     listing = seen.browse(wanted, start=start, count=_LISTED)
-    going = _progress(request)
+    going, unread = _progress(request), seen.unread()
+    empty = [(path, reason) for path, reason in unread if is_expected(reason)]  # nothing is to be mended there
     view = {
         "status": seen.status(),
         "progress": going,
@@ -63,7 +58,8 @@ def library(request: PageRequest) -> Response:
         "folders": listing.folders,
         "above": listing.above,
         "in_part": listing.in_part,
-        "skipped": seen.unread()[:_MOST_SKIPPED],
+        "skipped": [one for one in unread if one not in empty][:_MOST_SKIPPED],
+        "empty": empty[:_MOST_SKIPPED],
         # They belong to who runs the server.
         "models": _models(seen) if request.person.may("owner") and seen.is_whole else [],
         "start": start,
@@ -92,7 +88,19 @@ def progress(request: PageRequest) -> Response:
     return request.part("progress.html", running=bool(shown and shown["running"]), progress=shown)
 
 
-ROUTES = (Route("/library", library), Route("/library/progress", progress))
+def sheets(request: PageRequest) -> Response:
+    """List the tables of the documents, whose rows can be asked."""
+    ids, found = request.library.contents().documents, request.library.tables()
+    if request.wants_json:
+        return json_response([relation_as_dict(one, request.name_of) for one in found])
+    return request.page("sheets.html", tables=found[:_MOST_SKIPPED], ids=ids, count=len(found))
+
+
+ROUTES = (
+    Route("/library", library),
+    Route("/library/tables", sheets),
+    Route("/library/progress", progress),
+)
 
 
 def _address(wanted: Look, **changed: Any) -> str:
@@ -119,7 +127,7 @@ def _progress(request: PageRequest) -> dict[str, Any]:
     library, pace = request.library, request.app.state.pace
     indexing = library.index_progress()
     total, done = indexing.chunks, indexing.vectors
-    rate = pace.rate(done) if indexing.running and library.is_whole else None
+    rate = pace.rate(done, running=indexing.running) if library.is_whole else None
     left = (total - done) / rate if rate else None
     return {"running": indexing.running, "done": done, "total": total, "rate": rate, "left": left}
 

@@ -15,7 +15,7 @@ from local_rag.display import names_below
 from local_rag.errors import ForbiddenError, LibraryError, MissingError, QuestionError
 from local_rag.retrieval.filters import outermost
 from local_rag.serving.http import json_response
-from local_rag.web.forms import as_fields, filters_of, text_field
+from local_rag.web.forms import SOURCE, as_fields, filters_of, list_field, text_field
 from local_rag.web.gate.guard import NOBODY
 from local_rag.web.site import PageRequest
 
@@ -186,14 +186,14 @@ def _not_oneself(request: PageRequest, person: Person) -> None:
 
 async def _draft(request: PageRequest) -> Draft:
     """Return what the form says; what was ticked in the tree are patterns, as those of the field beside it."""
-    fields, chosen = await request.fields(), await request.chosen("source")
+    fields = await request.fields()
     given = filters_of({"in": fields.get("in", ""), "tag": fields.get("tag", "")})
     return Draft(
         id=text_field(fields, "id"),
         name=" ".join(text_field(fields, "name").split()),
         role=next((one for one in PERSON_ROLES if one == fields.get("role")), "reader"),
         everything=fields.get("sees") != "chosen",
-        within=tuple(dict.fromkeys([*chosen, *given.within])),
+        within=tuple(dict.fromkeys([*list_field(fields, SOURCE), *given.within])),
         tags=given.tags,
     )
 

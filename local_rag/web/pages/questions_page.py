@@ -29,12 +29,14 @@ from local_rag.serving.http import json_response
 from local_rag.serving.table_files import questions_in
 from local_rag.view import View
 from local_rag.web.changes.additions import file_name
-from local_rag.web.forms import as_fields, filters_of, text_field
+from local_rag.web.forms import filters_of, query_fields, text_field
 from local_rag.web.pages.document_page import offset
+from local_rag.web.pages.sources_page import view_scope
 from local_rag.web.site import TABLE_TYPES, PageRequest, attachment
 from local_rag.web.views.answer_html import show_answer
 from local_rag.web.views.document_html import show_quote
 from local_rag.web.views.document_view import address_of
+from local_rag.web.views.thread_view import say_scope
 
 RowOutcome = Literal["answered", "quoted", "refused", "left", "corrected"]
 OUTCOMES: Mapping[RowOutcome, str] = {
@@ -139,6 +141,7 @@ def _view_quotation(
 
 MOST_QUESTIONS, _MOST_LISTS = 1000, 50
 _LONGEST_CORRECTION = 10_000  # characters
+_MOST_FIELDS = 350  # of a form with as many sources as may be chosen
 _LOOK = ("show", "sort", "down")  # fields of an address that say which answers are seen, and in which order
 _READING_SECONDS = 5.0  # for the place of a file that takes its time
 
@@ -158,18 +161,19 @@ def questions(request: PageRequest) -> Response:
         lists = [_view(request, kept) for kept in history.question_lists()]
     if request.wants_json:
         return json_response(list(map(_as_dict, lists)))
-    return request.page("questions.html", lists=lists, filters=as_fields(filters_of({})), most=MOST_QUESTIONS)
+    scope = view_scope(filters_of(query_fields(request.query_params.multi_items())), back="/questions")
+    return request.page("questions.html", lists=lists, scope=scope, most=MOST_QUESTIONS)
 
 
 async def begin(request: PageRequest) -> Response:
     """Take a file of questions, and begin to answer them."""
     # What is sent is smaller than what would be written to a temporary file.
-    async with request.form(max_files=1, max_fields=20) as fields:
+    async with request.form(max_files=1, max_fields=_MOST_FIELDS) as fields:
         sent = fields.get("file")
         if not isinstance(sent, UploadFile) or not sent.filename:
             raise QuestionError("No file was sent; choose one in the field `file`.")
         name, data = file_name(sent.filename), await sent.read()
-        filters = filters_of({key: value for key, value in fields.items() if isinstance(value, str)})
+        filters = filters_of(query_fields([(key, one) for key, one in fields.multi_items() if isinstance(one, str)]))
     reading: Reading = request.app.state.reading_questions
 
     def read() -> list[str]:
@@ -198,8 +202,8 @@ def question_list(request: PageRequest) -> Response:
     view = _view(request, _kept(request))
     if request.wants_json:
         return json_response(_as_dict(view))
-    filters = {name: text for name, text in as_fields(view.kept.options.filters).items() if text}
-    return request.page("question_list.html", view=view, filters=filters, **_table(request, view.kept))
+    asked_of = say_scope(view.kept.options.filters)
+    return request.page("question_list.html", view=view, asked_of=asked_of, **_table(request, view.kept))
 
 
 def progress(request: PageRequest) -> Response:

@@ -11,7 +11,7 @@ from local_rag.asking import Filters
 from local_rag.catalogue.browsing import Branch, Leaf, all_in, folder_tree
 from local_rag.catalogue.overview import Overview
 from local_rag.web.forms import BETWEEN, as_fields, as_pairs, filters_of, query_fields, text_field
-from local_rag.web.site import PageRequest
+from local_rag.web.site import WORK, PageRequest
 from local_rag.web.views.thread_view import say_dates, say_scope
 
 _MOST_OF_ONE = 100  # documents of a folder that are listed
@@ -37,6 +37,7 @@ def sources(request: PageRequest) -> Response:
         "dates": _dates(held, filters),
         "span": _span(filters),
         "filters": filters,
+        "back": _back(text_field(fields, "back")),
     }
     return request.page_or_part("choose.html", "sources.html", **shown)
 
@@ -44,17 +45,23 @@ def sources(request: PageRequest) -> Response:
 def scope(request: PageRequest) -> Response:
     """Return the part of the form that says what the next question is asked of."""
     fields = query_fields(request.query_params.multi_items())
-    return request.part(
-        "scope.html", running=False, scope=view_scope(filters_of(fields), text_field(fields, "conversation"))
-    )
+    shown = view_scope(filters_of(fields), text_field(fields, "conversation"), _back(text_field(fields, "back")))
+    return request.part("scope.html", running=False, scope=shown)
 
 
-def view_scope(filters: Filters, conversation: str) -> dict[str, Any]:
-    """Return what the form shows of filters, and the fields that it sends."""
-    return {"fields": as_pairs(filters), "said": say_scope(filters), "conversation": conversation}
+def view_scope(filters: Filters, conversation: str = "", back: str = "/") -> dict[str, Any]:
+    """Return what a form shows of filters, and the fields that it sends; what is chosen counts on the page `back`."""
+    none = "Choose documents" if back in ("/diff", "/brief") else "All documents"
+    told = {"conversation": conversation, "back": back, "none": none}
+    return {"fields": as_pairs(filters), "said": say_scope(filters), **told}
 
 
 ROUTES = (Route("/sources", sources), Route("/scope", scope))
+
+
+def _back(asked: str) -> str:
+    """Return the page for which documents are chosen: one of those of work, or that which asks."""
+    return asked if asked in {address for address, *_ in WORK} else "/"
 
 
 def _places(tree: Sequence[Branch | Leaf]) -> set[str]:

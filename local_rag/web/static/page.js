@@ -37,15 +37,32 @@ async function* eventsOf(response) {
 function watchForm(form) {
   const question = at("question"), stop = at("stop"), status = at("status"), thread = at("thread");
   const waiting = [];  // questions that were sent while an answer is written: they are asked after it
-  let running = null;
+  let running = null, clock = 0;
 
   // All that is read out: searching, reading, writing, and how it ended. Places in the queue are only shown.
   function say(text) { if (status.textContent !== text) status.textContent = text; }
 
   function wait({ ahead, seconds }) {
-    const time = seconds ? `, about ${Math.max(1, Math.round(seconds))} s` : "";
-    at("queue").hidden = !ahead;
-    at("queue").textContent = ahead ? `${ahead} before you${time}` : "";
+    const usual = seconds ? `about ${Math.max(1, Math.round(seconds))} s` : "";
+    clearInterval(clock);
+    at("queue").hidden = false;
+    at("queue").textContent = ahead ? [`${ahead} before you`, usual].filter(Boolean).join(", ") : "";
+    if (ahead) return;
+    const began = Date.now();
+    clock = setInterval(() => {
+      at("queue").textContent = `${Math.round((Date.now() - began) / 1000)} ${usual ? `of ${usual}` : "s"}`;
+    }, 1000);
+  }
+
+  // While nothing is written yet, what is being read stands in the place of the answer.
+  function read(growing, passages) {
+    const names = new Set(passages.map((one) => [one.title, ...one.headings].at(-1) || one.location));
+    growing.replaceChildren(...["Reading", ...[...names].slice(0, 4)].map((name) => {
+      const line = document.createElement("span");
+      line.className = "reading";
+      line.textContent = name;
+      return line;
+    }));
   }
 
   async function goOn(conversation, anchor) {
@@ -110,6 +127,7 @@ function watchForm(form) {
     at("start-title").className = "hidden";
     const turn = begin(fields, said), growing = turn.querySelector(".growing"), outcome = turn.querySelector(".outcome");
     const evidence = turn.querySelector(".evidence"), cards = turn.querySelector(".cards");
+    let written = "";
     stop.hidden = false;
     at("search").hidden = true;
     say("Searching.");
@@ -127,10 +145,13 @@ function watchForm(form) {
         if (name === "passages") {
           show(cards, data.html);
           evidence.hidden = data.count === 0;
-          outcome.textContent = "Being written";
+          if (!written) read(growing, data.passages);
           say(`Reading: ${data.count} ${data.count === 1 ? "passage" : "passages"} found.`);
         }
-        if (name === "token") growing.textContent = (data.replaces ? "" : growing.textContent) + data.text;
+        if (name === "token") {
+          outcome.textContent = "Being written";
+          growing.textContent = written = (data.replaces ? "" : written) + data.text;
+        }
         if (name === "done") {
           show(turn.querySelector(".answer"), data.html);
           show(cards, data.cards);
@@ -155,13 +176,15 @@ function watchForm(form) {
       say(stopped ? "Stopped." : gone);
       growing.removeAttribute("aria-busy");
       outcome.textContent = "Not finished";
+      growing.textContent = written;
       evidence.hidden = !cards.hasChildNodes();
       if (!stopped || !waiting.length) giveBack(fields.get("question"));
       // What has failed would fail again: what waits comes back too, so that nothing typed is lost.
       if (!stopped) while (waiting.length) giveBack(unqueue(waiting[0]).fields.get("question"));
     }
     running = null;
-    wait({ ahead: 0 });
+    clearInterval(clock);
+    at("queue").hidden = true;
     stop.hidden = true;
     at("search").hidden = false;
     if (waiting.length) ask(unqueue(waiting[0]));
@@ -193,9 +216,9 @@ function watchForm(form) {
   });
   stop.addEventListener("click", () => { if (running) running.abort(); question.focus(); });
   document.addEventListener("submit", (event) => {
-    if (!event.target.matches("form.anyway, form.again, form.suggest")) return;
+    if (!event.target.matches("form.anyway, form.kinds, form.again, form.suggest")) return;
     event.preventDefault();
-    send(new FormData(event.target));
+    send(new FormData(event.target, event.submitter));
     question.focus();  // the button that was pressed goes with the answer
   });
   document.addEventListener("click", (event) => {
@@ -207,7 +230,7 @@ function watchForm(form) {
   });
 }
 
-// What is asked is chosen in a dialog over the conversation; its form is that of the page that does without it.
+// Documents are chosen in a dialog over the page; its form is that of the page that does without it.
 function watchSources() {
   const dialog = at("choose");
 
@@ -234,13 +257,14 @@ function watchSources() {
   }
 
   async function use(fields) {
-    fields.set("conversation", at("conversation").value);
-    const response = await fetch(`${root}/scope?${fields}`).catch(() => null);
-    if (!response || !response.ok) { location.href = `${root}/?${fields}`; return; }
+    if (at("conversation")) fields.set("conversation", at("conversation").value);
+    const back = fields.get("back") || "/", address = `${root}${back}?${fields}`;
+    const response = back === "/diff" || back === "/brief" ? null : await fetch(`${root}/scope?${fields}`).catch(() => null);
+    if (!response || !response.ok) { location.href = address; return; }
     show(at("scope"), await response.text());
-    history.replaceState(null, "", `${root}/?${fields}`);  // a page that is loaded again still has the choice
+    history.replaceState(null, "", address);  // a page that is loaded again still has the choice
     dialog.close();
-    at("question").focus();
+    (at("question") || at("sources")).focus();
   }
 
   document.addEventListener("click", async (event) => {
@@ -358,7 +382,7 @@ function lead(card) {
 
 // Move the text of a card, which shows a part of it, to the sentence that fits best.
 function toBest(card) {
-  const mark = card.querySelector("mark.best"), text = card.querySelector(".passage");
+  const mark = card.querySelector(".passage mark.best"), text = card.querySelector(".passage");
   if (mark) text.scrollTop += mark.getBoundingClientRect().top - text.getBoundingClientRect().top - text.clientHeight / 3;
 }
 
@@ -384,12 +408,10 @@ function watchCopies() {
 
 // A form that takes a mark back.
 function undoOf(form) {
-  const undo = form.cloneNode(false), button = document.createElement("button");
+  const undo = form.cloneNode(true), [button, ...others] = undo.querySelectorAll("button");
   undo.setAttribute("aria-label", "Take the mark back");
-  undo.append(...[...form.querySelectorAll("input")].map((one) => one.cloneNode()), button);
-  button.name = "undo";
-  button.value = "1";
-  button.textContent = "Undo";
+  others.forEach((one) => one.remove());
+  Object.assign(button, { className: "", title: "", name: "undo", value: "1", textContent: "Undo" });
   return undo;
 }
 
@@ -444,13 +466,16 @@ async function watch(section, address, idle) {
   }
 }
 
-// Files that are dropped anywhere on the form are chosen; the button still sends them.
+// Files that are dropped anywhere on the page are chosen; the button still sends them.
 function watchDrop(form, files) {
   for (const name of ["dragover", "dragleave", "drop"]) {
-    form.addEventListener(name, (event) => {
+    document.addEventListener(name, (event) => {
+      if (![...event.dataTransfer.types].includes("Files")) return;
       event.preventDefault();
       form.classList.toggle("over", name === "dragover");
-      if (name === "drop" && event.dataTransfer.files.length) files.files = event.dataTransfer.files;
+      if (name !== "drop") return;
+      files.files = event.dataTransfer.files;
+      if (form.hidden) form.submit();  // on the page of the library, where nothing else is to be chosen
     });
   }
 }
@@ -458,23 +483,15 @@ function watchDrop(form, files) {
 // A link that came through the form to log in has lost what follows its #.
 if (at("passage") && !location.hash && /[?&](at|chunk)=/.test(location.search)) at("passage").scrollIntoView();
 if (at("ask")) watchForm(at("ask"));
-if (at("choose")) watchSources();
+if (at("sources")) watchSources();
 if (at("open-anything")) watchNames();
 if (at("conversations")) watchMenus();
 watchKeys();
 watchCitations();
 watchCopies();
 watchRatings();
-const task = document.querySelector("section.task"), upload = at("upload");
-if (task) watch(task, root + "/library/task", false);
-const answering = document.querySelector("section.answering");
-if (answering) watch(answering, answering.dataset.address, false);
-const answers = document.querySelector("section.answers");
-if (answers) watch(answers, answers.dataset.address, false);
-if (upload) watchDrop(upload, at("files"));
-const progress = document.querySelector("section.progress"), checkup = document.querySelector("section.checkup");
-if (progress) watch(progress, root + "/library/progress", true);
-if (checkup) watch(checkup, root + "/library/doctor", false);
+document.querySelectorAll("section[data-running]").forEach((one) => watch(one, one.dataset.address, "idle" in one.dataset));
+if (at("upload")) watchDrop(at("upload"), at("files"));
 
 // --- Library, documents, questions of a file, people ---
 

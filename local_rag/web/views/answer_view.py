@@ -11,7 +11,8 @@ from local_rag.answering.remarks import is_doubtful, place_of, remarks
 from local_rag.catalogue.contents import Location, SeenState
 from local_rag.display import Name, cell_as_text, found_headline, one_line, table_lines, version_lines
 from local_rag.models.choice import chosen
-from local_rag.records import SHOWN_TABLE_ROWS, Answer, Found, Passage, TableAnswer, heading_path
+from local_rag.plan_records import Kind
+from local_rag.records import SHOWN_TABLE_ROWS, Answer, Found, Passage, TableAnswer, TableSource, heading_path
 from local_rag.retrieval.highlights import marks, readable
 from local_rag.view import View
 from local_rag.web.views.answer_html import show_answer
@@ -25,6 +26,8 @@ STATES: dict[SeenState, str] = {
     "missing": "file moved or deleted",
     "unknown": "whether it has changed is not known yet",
 }
+# As what a question can be asked again where it was understood otherwise.
+CORRECTIONS: dict[Kind, str] = {"passages": "passages", "rows": "rows of tables", "documents": "a list of documents"}
 _MOST_LEADING, _MOST_COLUMNS = 3, 30
 
 
@@ -88,6 +91,7 @@ def view_answer(
     sources = range(1, last + 1) if answer.answered and not (answer.found or answer.table) else ()
     cited = {one.number: one.passage for one in answer.citations}
     documents = library.contents().documents if library and answer.found else {}
+    kind = answer.plan.kind if answer.plan else ""
     return {
         # Text of documents is shown as it is, not as Markdown.
         "text": show_answer(answer.text, sources, anchor=anchor)
@@ -95,8 +99,11 @@ def view_answer(
         else Markup("<p>{}</p>").format(Markup("<br>").join(answer.text.splitlines())),
         "headline": one_line(answer.text.partition("\n")[0]),
         "outcome": answer.outcome,
-        "understood": one_line(str(answer.plan)) if answer.plan else "",
-        "kind": answer.plan.kind if answer.plan else "",
+        "understood": one_line(str(replace(answer.plan, query=""))) if answer.plan else "",  # the lines say the query
+        "kind": kind,
+        "kinds": [one for one in CORRECTIONS.items() if one[0] != (kind or "passages")],
+        "judged": kind != "chat",  # which answers no question
+        "reason": one_line(answer.reason),
         "anyway": answer.answered and is_doubtful(answer),
         "again": again,
         "read": len(answer.read),
@@ -110,10 +117,10 @@ def view_answer(
             }
             for one in answer.quotes
         ],
-        "remarks": remarks(answer, name, changed),
+        "remarks": remarks(replace(answer, reason=""), name, changed),  # which stands beside the quotations
         "notice": notice,
         "listed": view_list(answer.found, documents, name) if answer.found else None,
-        "rows": _view_table(answer.table, name) if answer.table else None,
+        "rows": _view_table(answer, answer.table, library, name, anchor) if answer.table else None,
         "versions": version_lines(answer.versions),
         "chunk": answer.citations[0].passage.chunk_id if answer.citations else None,  # that is cited first
     }
@@ -198,7 +205,7 @@ def _cards(question: str, passages: Sequence[Passage], answer: Answer | None, an
     return made
 
 
-def _view_table(table: TableAnswer, name: Name) -> dict[str, Any]:
+def _view_table(answer: Answer, table: TableAnswer, library: View | None, name: Name, anchor: str) -> dict[str, Any]:
     """Return what was computed from rows as it is shown, with `name` for places.
 
     Of the parts of a line, every second one is a name or a value.
@@ -211,11 +218,40 @@ def _view_table(table: TableAnswer, name: Name) -> dict[str, Any]:
     return {
         "headline": headline,
         "lines": [one_line(line).split("*") for line in lines],
-        "columns": [(one_line(name), right) for name, right in zip(columns, numeric, strict=True)],
+        "columns": [
+            # A unit that stands in the name already is not repeated.
+            (one_line(column), "" if unit and unit in column else unit, right)
+            for column, unit, right in zip(columns, [*table.units, *[""] * len(columns)], numeric, strict=False)
+        ],
         "rows": [
             [one_line(cell_as_text(value)) for value in row[:_MOST_COLUMNS]] for row in table.rows[:SHOWN_TABLE_ROWS]
         ],
         "count": table.count,
         "query": table.rows_sql,  # selects them
-        "sources": [", ".join(filter(None, (name(one.path), one.place))) for one in table.sources],
+        "sources": _view_sources(answer, table, library, name, anchor),
     }
+
+
+def _view_sources(
+    answer: Answer, table: TableAnswer, library: View | None, name: Name, anchor: str
+) -> list[dict[str, Any]]:
+    """Return the tables that a value stands on: as evidence with a number, and the address of the first row of each."""
+    left, shown = list(answer.citations), list[dict[str, Any]]()
+    for source in table.sources:
+        place = one_line(", ".join(filter(None, (name(source.path), source.place))))
+        view = {"title": source.title, "place": place, "number": 0, "anchor": "", "address": ""}
+        if cited := next((one for one in left if one.passage.path == source.path), None):
+            left.remove(cited)
+            view |= {"number": cited.number, "anchor": f"{anchor}-{cited.number}"}
+            document = library.locate([cited.passage])[0].document if library else None
+            if document is not None:
+                view["address"] = address_of(document, cited.passage, _row_in(cited.passage, source))
+        shown.append(view)
+    return shown
+
+
+def _row_in(passage: Passage, source: TableSource) -> tuple[int, int]:
+    """Return the span of the first row of a source in its passage, an empty one if the row is not numbered there."""
+    start = passage.text.find(f"Row {source.row}: ") if source.row else -1
+    end = passage.text.find("\n", start)
+    return (start, end if end >= 0 else len(passage.text)) if start >= 0 else (0, 0)

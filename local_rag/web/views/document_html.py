@@ -46,6 +46,7 @@ _RUN = re.compile(r"\s+|\S+")
 _ADDRESS = re.compile(r"\W{0,100}?\](\((?:[^()\n]++|\([^()\n]*+\))*+\))")
 _LAID_OUT = re.compile(r"\t|\S\s{2,}\S")  # columns, or code: such lines stay as they are
 _HEADING = re.compile(r"#{1,6} (?=\S)")
+_NAMED = re.compile(r"[A-Z][\w.;=-]{1,60}:(?!//)")  # a field of a mail or of a card, which begins its line
 _FENCE = re.compile(r"^ {0,3}(```++|~~~++)([^\n`]*+)$", re.MULTILINE)
 _TABLE_RULE = re.compile(r"(?=[ |:]*+-)[ |:-]*+")
 _CELL_END = re.compile(r"(?<!\\)\|")
@@ -54,6 +55,8 @@ _ELEMENTS = {  # a wide table scrolls, also by keyboard
     "table_close": "</table></div>\n",
     "hr": "<hr>\n",
 }
+# What a mail repeats of the one that it answers is folded.
+_QUOTED = "<details{}><summary>Quoted text</summary>"
 _SIGNS = " \n\t[]()<>*_~`|#\\!"
 
 
@@ -176,6 +179,10 @@ class _Writer:
     def find(self, words: str, limit: int) -> int:
         """Return where words stand next, -1 if they do not."""
         return self.text.find(words, self.done, limit)
+
+    def is_marked(self, start: int, end: int) -> bool:
+        """Return whether any of the text between two offsets is marked."""
+        return any(self._classes[bisect_right(self._edges, start) - 1 : bisect_right(self._edges, end - 1)])
 
     def reach(self, offset: int) -> None:
         """Go on at an offset; what was passed over is written beside the text if it has a letter or digit."""
@@ -356,8 +363,7 @@ class _Renderer:
         writer = self._writer
         end = writer.text.find("\n", writer.done, limit)
         before = writer.text[writer.text.rfind("\n", 0, max(end, 0)) + 1 : max(end, 0)]
-        own = label_at(before)
-        if end >= 0 and begins_item(writer.text, end + 1, before, [own.style] if own else ()):
+        if end >= 0 and _begins_line(writer.text, end + 1, before):
             writer.open("<br>")
         elif writer.text[writer.done : writer.done + 1] == "\n" and writer.done < limit:
             writer.take(writer.done + 1, joined=True)
@@ -401,7 +407,8 @@ class _Renderer:
             (start, stop - (text[stop - 1 : stop] == "\n")) for start, stop in pairwise(self._starts[first : end + 1])
         ]
         lines = [text[start:stop] for start, stop in spans]
-        width, inside, done = max(map(len, lines)), False, 0
+        width, inside, done, quoted = max(map(len, lines)), False, 0, False
+        names = sum(bool(_NAMED.match(line)) for line in lines)
         for number, ((start, stop), line, following) in enumerate(zip(spans, lines, [*lines[1:], ""], strict=True)):
             if number < done:
                 continue
@@ -413,6 +420,11 @@ class _Renderer:
                 done = next((at for at in range(number, len(lines)) if not RECORD.match(lines[at])), len(lines))
                 self._rows([start for start, _ in spans[number:done]], lines[number:done])
                 continue
+            if line.startswith(">") != quoted and not heading:
+                end = next((at for at in range(number, len(lines)) if not lines[at].startswith(">")), len(lines))
+                folded = _QUOTED.format(" open" * writer.is_marked(start, spans[end - 1][1]))
+                writer.open(("</p>\n" if inside else "") + ("</details>\n" if quoted else folded))
+                quoted, inside = not quoted, False
             if not heading and not inside:
                 writer.open('<p class="plain">')
             inside = not heading
@@ -424,10 +436,14 @@ class _Renderer:
                 writer.take(stop)
                 writer.open(f"</h{level}>\n")
             else:
+                if name := _NAMED.match(line) if names > 1 else None:
+                    writer.open('<span class="name">')
+                    writer.take(start + name.end())
+                    writer.open("</span>")
                 writer.take(stop)
                 if following and not RECORD.match(following) and not self._heading_in(following):
                     writer.take(stop + 1, joined=_is_wrapped(line, following, width))
-        writer.open("</p>\n" if inside else "")
+        writer.open(("</p>\n" if inside else "") + ("</details>\n" if quoted else ""))
 
     def _heading_in(self, line: str) -> str:
         """Return the signs before the heading in a line of plain text, a blank without any; empty if it is none."""
@@ -506,10 +522,16 @@ def _tag(token: Token, element: str) -> str:
     return f"<{element}>" if token.nesting == 1 else f"</{element}>\n"
 
 
+def _begins_line(text: str, offset: int, before: str) -> bool:
+    """Return whether a line begins an item or a clause: one like that above, or one below it, as 1.1 is below 1."""
+    own, label = label_at(before), label_at(text, offset)
+    is_below = bool(own and label and label.said.startswith(f"{own.said}."))
+    return is_below or bool(begins_item(text, offset, before, [own.style] if own else ()))
+
+
 def _is_wrapped(line: str, following: str, width: int) -> bool:
     """Return whether a line ends only because the next word did not fit into the width of its paragraph."""
-    own = label_at(line)
-    if not _LEAST_WRAPPED <= width <= _MOST_WRAPPED or begins_item(following, 0, line, [own.style] if own else ()):
+    if not _LEAST_WRAPPED <= width <= _MOST_WRAPPED or _begins_line(following, 0, line) or _NAMED.match(following):
         return False
     if _LAID_OUT.search(line) or _LAID_OUT.search(following):
         return False
