@@ -18,14 +18,13 @@ from local_rag.retrieval.version_families import (
     Version,
     Versions,
     corresponding,
-    dates_in,
     key_words,
     shared,
     valid_on,
     version_numbers,
     words_of,
 )
-from local_rag.text.dates import find_dates
+from local_rag.text.dates import dates_in, find_dates
 from local_rag.text.tokens import keyword_tokens
 from local_rag.text.words import blank
 

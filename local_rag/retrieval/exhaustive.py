@@ -30,9 +30,9 @@ from local_rag.retrieval.occurrences import (
 )
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Searcher
-from local_rag.retrieval.version_families import Versions, dates_in
+from local_rag.retrieval.version_families import Versions
 from local_rag.store.database import NamedDocument, Store
-from local_rag.text.dates import find_dates
+from local_rag.text.dates import dates_in, find_dates
 from local_rag.text.sentences import sentence_spans, unwrapped
 from local_rag.text.struck import is_struck
 from local_rag.text.tokens import keyword_tokens

@@ -23,6 +23,7 @@ from local_rag.records import DocumentFacts, Passage, found_passage
 from local_rag.retrieval.filters import document_filter, outdated_of
 from local_rag.store.database import Store
 from local_rag.store.related_documents import StoredVersion, sharing_versions, version_at, versions_named
+from local_rag.text.dates import dates_in, without_dates
 from local_rag.text.tokens import keyword_tokens
 from local_rag.text.words import normalize
 
@@ -41,26 +42,13 @@ _NUMBERED = re.compile(
     r"|\((\d{1,3})\)",
     re.IGNORECASE,
 )
-_DATE = re.compile(
-    r"(?<!\d)(?P<year>(?:19|20)\d\d)(?:[-_.](?P<month>0[1-9]|1[0-2])(?:[-_.](?P<day>0[1-9]|[12]\d|3[01]))?)?(?!\d)"
-    r"|(?<!\d)(?P<solid>(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?!\d)"
-)
 
 
 def key_words(name: str) -> str:
     """Return the words of a name in lower case, without dates, numbers of versions and words such as "final"."""
-    text = _NUMBERED.sub(" ", _DATE.sub(" ", normalize("NFKC", name)))
+    text = _NUMBERED.sub(" ", without_dates(normalize("NFKC", name)))
     words = (word for part in _WORD.findall(text.lower()) for word in _LETTERS_AND_DIGITS.findall(part))
     return " ".join(word for word in words if word not in _VERSION_WORDS)
-
-
-def dates_in(name: str) -> Iterator[str]:
-    """Yield the dates in a name as YYYY, YYYY-MM or YYYY-MM-DD."""
-    for found in _DATE.finditer(name):
-        if solid := found["solid"]:
-            yield f"{solid[:4]}-{solid[4:6]}-{solid[6:]}"
-        else:
-            yield "-".join(part for part in (found["year"], found["month"], found["day"]) if part)
 
 
 def date_of_name(name: str) -> str:

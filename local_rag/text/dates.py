@@ -8,7 +8,9 @@ from decimal import Decimal
 from local_rag.text.quantities import Quantity
 from local_rag.text.words import blank
 
-MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+MONTH_NAMES = "January February March April May June July August September October November December".split()  # noqa: SIM905
+DAY_NAMES = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()  # noqa: SIM905
+MONTHS = [name[:3].lower() for name in MONTH_NAMES]
 # The names of other languages that do not begin like the English ones, with the number of the month.
 _FOREIGN_MONTHS = {
     name: number
@@ -41,6 +43,10 @@ _TIME = re.compile(
     r"(?<![\w.:])(?P<hour>[01]?\d|2[0-4])(?:[:.](?P<minute>[0-5]\d))?(?P<second>:[0-5]\d)?(?P<half>\s?[ap]\.?m\b\.?)?"
     r"(?![\w:]|[.,]\d)",
     re.IGNORECASE,
+)
+_DATE_OF_NAME = re.compile(
+    r"(?<!\d)(?P<year>(?:19|20)\d\d)(?:[-_.](?P<month>0[1-9]|1[0-2])(?:[-_.](?P<day>0[1-9]|[12]\d|3[01]))?)?(?!\d)"
+    r"|(?<!\d)(?P<solid>(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?!\d)"
 )
 _NOON, _LONGEST_MONTH = 12, 31
 
@@ -103,3 +109,17 @@ def find_times(text: str) -> list[Quantity]:
         minutes = frozenset({Decimal(60 * hour + int(match["minute"] or 0))})
         found.append(Quantity(match[0].strip(), match.start(), match.end(), minutes))
     return found
+
+
+def dates_in(name: str) -> Iterator[str]:
+    """Yield the dates in the name of a file or of a version as YYYY, YYYY-MM or YYYY-MM-DD."""
+    for found in _DATE_OF_NAME.finditer(name):
+        if solid := found["solid"]:
+            yield f"{solid[:4]}-{solid[4:6]}-{solid[6:]}"
+        else:
+            yield "-".join(part for part in (found["year"], found["month"], found["day"]) if part)
+
+
+def without_dates(name: str) -> str:
+    """Return a name with a blank in place of each date that `dates_in` yields."""
+    return _DATE_OF_NAME.sub(" ", name)

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from local_rag.reading.converters.converted import Converted, Sections
 from local_rag.reading.decode import decode_with_notes
 from local_rag.records import Heading
+from local_rag.text.dates import DAY_NAMES
 
 _LINE = re.compile(r'([A-Za-z-]{1,60})((?:;[^:;"]*(?:"[^"]*"[^:;"]*)*)*):(.*)', re.DOTALL)
 _PARAMETER = re.compile(r';([A-Za-z-]{1,60})=(?:"([^"]*)"|([^;:"]*))')
@@ -21,10 +22,7 @@ _NAMES |= {"EXDATE": "Not on", "RECURRENCE-ID": "Instead of the one on"}
 _UNITS = {
     "YEARLY": "year", "MONTHLY": "month", "WEEKLY": "week", "DAILY": "day", "HOURLY": "hour", "MINUTELY": "minute",
 }  # fmt: skip
-_DAYS = {
-    "MO": "Monday", "TU": "Tuesday", "WE": "Wednesday", "TH": "Thursday", "FR": "Friday", "SA": "Saturday",
-    "SU": "Sunday",
-}  # fmt: skip
+_DAYS = {name[:2].upper(): name for name in DAY_NAMES}
 _DAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _PLACES = {"1": "first ", "2": "second ", "3": "third ", "4": "fourth ", "5": "fifth ", "-1": "last "}
 

@@ -8,6 +8,8 @@ from functools import lru_cache
 from operator import eq, ge, gt, le, lt, ne
 from typing import NamedTuple
 
+from local_rag.text.dates import DAY_NAMES, MONTH_NAMES
+
 _TOKEN = re.compile(
     r'"(?P<quoted>[^"]*)"?|\\(?P<escaped>.)|(?P<width>_.)|(?P<fill>\*.)|\[(?P<bracket>[^\]]*)\]'
     r"|(?P<general>General)|(?P<half>AM/PM|A/P)|(?P<exponent>E[+-])|(?P<date>y+|m+|d+|h+|s+)|(?P<digit>[0#?])"
@@ -23,8 +25,6 @@ _COMPARE = {"<=": le, ">=": ge, "<>": ne, "<": lt, ">": gt, "=": eq}
 _ENGLISH, _LANGUAGE = 9, 0x3FF  # the code of English, and the bits of a locale that say the language
 _SYSTEM = ("F800", "F400")  # dates and times as the system of the reader writes them
 _MOST_SECTIONS = 4
-_MONTHS = "January February March April May June July August September October November December".split()  # noqa: SIM905
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()  # noqa: SIM905
 _1900, _1904 = datetime(1899, 12, 30), datetime(1904, 1, 1)
 _LEAP = 60  # the 29 February 1900 of spreadsheets, which was none
 _LAST = 2_958_466  # the first day of the year 10000
@@ -210,7 +210,7 @@ def _of_date(day: datetime, text: str, *, halves: bool) -> str:
     if letter == "y":
         return f"{day.year % 100:02}" if length < _NAMES else f"{day.year:04}"
     if letter in "md" and length >= _NAMES:
-        name = _MONTHS[day.month - 1] if letter == "m" else _DAYS[day.weekday()]
+        name = MONTH_NAMES[day.month - 1] if letter == "m" else DAY_NAMES[day.weekday()]
         return name[:_NAMES] if length == _NAMES else name[:1] if letter == "m" and length > _NAMES + 1 else name
     hour = (day.hour - 1) % _NOON + 1 if halves else day.hour
     number = {"m": day.month, "d": day.day, "h": hour, "n": day.minute, "s": day.second}[letter]
