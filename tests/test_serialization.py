@@ -24,7 +24,7 @@ ANSWER = Answer(
     "record",
     [
         ANSWER,
-        TableAnswer(None, "EUR", "s", (TableValue("a", 1.5),), ("A", "B"), (("x", 1), (2.5, None)), 2),
+        TableAnswer(None, "EUR", "s", (TableValue("a", 1.5),), ("A", "B"), rows=(("x", 1), (2.5, None)), count=2),
         AskRequest(question="q", options=AskOptions(filters=Filters(since=date(2024, 1, 2))), earlier=(Turn("a"),)),
         Calibration("recipe", 1, {"odds": 0.5}, 0.5, 0.25),
     ],

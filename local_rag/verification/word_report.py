@@ -16,7 +16,7 @@ _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006"
 _TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml"
 _PARTS = ("document", "footnotes", "comments", "styles")
-_LINE = re.compile(r"(?P<heading>#{1,6})\s+|\s*(?P<item>[-*+\u2022]|\d{1,3}[.)])\s+")
+_LINE = re.compile(r"(?P<heading>#{1,6})\s+|\s{0,40}(?P<item>[-*+\u2022]|\d{1,3}[.)])\s+")
 _RAISED = '<w:rPr><w:vertAlign w:val="superscript"/></w:rPr>'
 _MOST_LEVELS = 6
 _DAY = (1980, 1, 1, 0, 0, 0)  # of the parts, so the same text gives the same file

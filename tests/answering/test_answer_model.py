@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ class Opened:
 
 
 def model(opened: Any) -> AnswerModel:
-    return AnswerModel(lambda: MODEL, open_engine=opened, open_vocabulary=lambda _path: FakeVocabulary())
+    return AnswerModel(lambda: MODEL, open_engine=opened, open_vocabulary=lambda _path: nullcontext(FakeVocabulary()))
 
 
 def test_it_is_loaded_while_the_question_is_searched(folder: Path) -> None:
@@ -59,9 +59,10 @@ def test_it_is_loaded_while_the_question_is_searched(folder: Path) -> None:
 
 def test_what_it_cannot_load_is_told_where_it_is_needed() -> None:
     @contextmanager
-    def damaged(_path: Path, **_how: Any) -> Iterator[Generator]:
-        raise ModelError("The model is damaged; pull it again.")
-        yield
+    def damaged(path: Path, **_how: Any) -> Iterator[Generator]:
+        if path:
+            raise ModelError("The model is damaged; pull it again.")
+        yield FakeGenerator()
 
     answers = model(damaged)
     answers.begin()

@@ -76,7 +76,7 @@ def test_it_answers_sealed_and_ends_with_ctrl_c(documents: Path, tmp_path: Path)
         wait_until(lambda: answers(address), 120)
         with urllib.request.urlopen(f"{address}v1/models", timeout=60) as models:
             assert [model["id"] for model in json.load(models)["data"]] == ["lib"]
-        names = ["search", "find", "diff", "brief", "fetch", "list_documents", "status", "gaps", "marks"]
+        names = ["search", "find", "diff", "brief", "verify", "fetch", "list_documents", "status", "gaps", "marks"]
         assert [tool["name"] for tool in tools(address)] == names
         assert health(address)["sealed"] == (sys.platform == "linux")
         filtered = Path(f"/proc/{process.pid}/status")
