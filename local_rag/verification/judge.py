@@ -139,7 +139,7 @@ class Judge:
         return Checked(claim.text, claim.start, claim.end, verdict, tuple(quotes[:_MOST_QUOTES]), SAME)
 
     def _mostly_quotes(self, claim: Claim) -> bool:
-        """Return whether half of a statement is quoted or more; the name of the document that it quotes says nothing."""
+        """Return whether half of a statement or more is quoted; the name of a document in it says nothing."""
         named = [keyword_tokens(one.name) for one in self._names.within(claim.outside)]
         outside = len(keyword_tokens(claim.outside)) - sum(map(len, named))
         return len(keyword_tokens(" ".join(claim.quotations))) >= outside
