@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from local_rag.records import Passage
+from local_rag.records import Passage, Verdict
 from local_rag.text.tokens import keyword_tokens
 from local_rag.verification.claims import Claim
 from local_rag.verification.evidence import Candidate, Documents, Mention, Names, candidates_for, place_of, verbatim
@@ -135,7 +135,7 @@ class Judge:
                 elsewhere = elsewhere or own is None
                 found = own or found
             quotes.append(found)
-        verdict = "other document" if elsewhere else "supported"
+        verdict: Verdict = "other document" if elsewhere else "supported"
         return Checked(claim.text, claim.start, claim.end, verdict, tuple(quotes[:_MOST_QUOTES]), SAME)
 
     def _mostly_quotes(self, claim: Claim) -> bool:
