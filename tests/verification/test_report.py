@@ -76,7 +76,9 @@ def test_word_has_a_footnote_for_what_is_supported_and_a_comment_for_the_rest(fo
         "The harbour fee is EUR 1,300 a year. The boat leaves on Fridays.",
         "- Nobody knows <b>the colour of the moon</b> here.",
     ]
-    assert opened.paragraphs[0].style.name == "Heading 1"
+    style = opened.paragraphs[0].style
+    assert style
+    assert style.name == "Heading 1"
     comments = [one.text for one in opened.comments]
     assert len(comments) == 2
     assert comments[0].startswith("contradicted: ")
