@@ -52,11 +52,6 @@ class Claim:
         parts = (part.strip(" .,;:") for one in quoted for part in _ELLIPSIS.split(one))
         return [part for part in parts if len(part.split()) >= _FEWEST_QUOTED]
 
-    @property
-    def mostly_quotes(self) -> bool:
-        """Return whether most of what it says is quoted."""
-        return sum(map(len, self.quotations)) > len(self.outside)
-
     @cached_property
     def outside(self) -> str:
         """Return what it says outside of quotation marks."""

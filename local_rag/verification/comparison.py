@@ -20,7 +20,7 @@ _WORD = re.compile(
 _MOST_WORDS = 600  # of a sentence that is compared
 _SHORT = 6  # words that are shown as what stands in the place of others
 _DENIAL = 2  # words in a gap that do nothing but deny
-_SAME_ORDER = 0.8  # the share of the words in the same order from which on values have their places
+_SAME_ORDER = 0.7  # the share of the words in the same order from which on values have their places
 _FAR = 6  # words between a single word in common and the others, from which on it only happens to be there
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from local_rag.records import Passage, Verdict
+from local_rag.text.tokens import keyword_tokens
 from local_rag.verification.claims import Claim
 from local_rag.verification.evidence import Candidate, Documents, Mention, Names, candidates_for, place_of, verbatim
 from local_rag.verification.judgement import DIFFERS, GUESSED, MISSING, SAME, Judgement, judged, settled
@@ -32,7 +33,7 @@ class Judge:
         passages = self._passages(claim.said, cited)
         if claim.quotations and not verbatim(claim.said, passages):
             quoting = self._quoting(claim, passages, cited)
-            if quoting.verdict != "supported" or claim.mostly_quotes:
+            if quoting.verdict != "supported" or self._mostly_quotes(claim):
                 return quoting
         found = self._judge(claim.said, passages, cited)
         if found.verdict != "supported" and not cited:
@@ -136,6 +137,12 @@ class Judge:
             quotes.append(found)
         verdict: Verdict = "other document" if elsewhere else "supported"
         return Checked(claim.text, claim.start, claim.end, verdict, tuple(quotes[:_MOST_QUOTES]), SAME)
+
+    def _mostly_quotes(self, claim: Claim) -> bool:
+        """Return whether half of a statement or more is quoted; the name of a document in it says nothing."""
+        named = [keyword_tokens(one.name) for one in self._names.within(claim.outside)]
+        outside = len(keyword_tokens(claim.outside)) - sum(map(len, named))
+        return len(keyword_tokens(" ".join(claim.quotations))) >= outside
 
     def _quoted(self, words: str, passages: Sequence[Passage], *, anywhere: bool = True) -> Evidence | None:
         """Return where documents have words one after the other; None if none has, `anywhere` or in some passages."""

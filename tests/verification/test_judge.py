@@ -37,6 +37,7 @@ def verdict(text: str) -> str:
         "Staff keep the receipts in the office for 7 years.",
         "The boat to Torvneset leaves on Fridays (rota.md).",
         "The page says: \u201cWhoever is late stays ashore\u201d.",
+        "The page on the Annual fees puts it this way: \u201cAnna Berg collects it\u201d.",
         "The Boat rota says that the boat to Torvneset leaves on Fridays.",
     ],
 )

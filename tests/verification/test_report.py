@@ -77,7 +77,7 @@ def test_word_has_a_footnote_for_what_is_supported_and_a_comment_for_the_rest(fo
         "- Nobody knows <b>the colour of the moon</b> here.",
     ]
     style = opened.paragraphs[0].style
-    assert style is not None
+    assert style
     assert style.name == "Heading 1"
     comments = [one.text for one in opened.comments]
     assert len(comments) == 2
