@@ -25,7 +25,8 @@ def test_flags_win_over_environment_over_file_over_what_is_remembered_over_defau
     assert resolve_settings(tmp_path, remembered).profile == "small"
     assert resolve_settings(tmp_path, remembered, profile="starter").profile == "starter"
     assert resolve_settings(tmp_path, remembered, profile=None).profile == "small"
-    monkeypatch.delenv("LOCAL_RAG_CONTEXT_MINUTES", raising=False)  # which the other tests set
+    for name in ("CONTEXT_MINUTES", "KEEP_WARM"):  # which the other tests set
+        monkeypatch.delenv(f"LOCAL_RAG_{name}", raising=False)
     assert explicit_settings(profile=None, overlap=2) == {"profile", "overlap"}
 
 
