@@ -8,6 +8,7 @@
 # Exit code 0 if everything worked. Steps that this machine does not allow are named and skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export LOCAL_RAG_KEEP_WARM=0 # no command leaves a process behind
 profile=${1:-tiny}
 python=${PYTHON:-}
 [ -n "$python" ] || { [ -x .venv/bin/python ] && python=$PWD/.venv/bin/python || python=$(command -v python3); }
@@ -151,7 +152,7 @@ cp scripts/airgap/tamper.py scripts/airgap/kill.py "$work"
 
 crossed=$(seconds)
 echo "== on the other side, as $("${user[@]}" id -u 2>/dev/null || id -u)${apart:+, in a network namespace of its own}"
-(cd "$work/home" && "${apart[@]}" "${user[@]}" env -i HOME="$work/home" TMPDIR="$work/tmp" PATH="$work/path" LANG=C.UTF-8 \
+(cd "$work/home" && "${apart[@]}" "${user[@]}" env -i LOCAL_RAG_KEEP_WARM=0 HOME="$work/home" TMPDIR="$work/tmp" PATH="$work/path" LANG=C.UTF-8 \
     BUNDLE="$work/bundle" UPDATE="$work/update" VERSION="$version" KEYS="$work" TAMPER="$work/tamper.py" \
     KILL="$work/kill.py" "$work/path/sh" "$work/way.sh")
 ended=$(seconds)

@@ -5,6 +5,7 @@
 # LOCAL_RAG_TEST_QDRANT_URL names a Qdrant server to use instead of the engine core, except where a test kills it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export LOCAL_RAG_KEEP_WARM=0 # no command leaves a process behind
 case "${1-}" in
     "") ;;
     full) export LOCAL_RAG_TEST_CLUSTER=full ;;

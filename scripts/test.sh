@@ -7,6 +7,7 @@
 # Other arguments go to pytest, which then runs the tests that they name.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export LOCAL_RAG_KEEP_WARM=0 # no command leaves a process behind
 scripts/setup.sh --dev
 PATH="$PWD/.venv/bin:$PATH"
 # pytest prints why it skipped a test, such as those of the browser, and which tests took longest.

@@ -8,6 +8,7 @@
 
 import ast
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str]) -> None:
         width = max(map(len, names()))
         print("\n".join(f"{name:{width}}  {first_sentence(name)}" for name in names()))
     elif arguments and arguments[0] in names():
+        os.environ.setdefault("LOCAL_RAG_KEEP_WARM", "0")  # each command loads what it needs, unless that is measured
         sys.argv = [f"{USAGE} {arguments[0]}", *arguments[1:]]
         importlib.import_module(f"scripts.benchmarks.{arguments[0]}").main()
     elif arguments and arguments[0] in ("-h", "--help"):

@@ -38,7 +38,7 @@ def ask(checkout: Path, library: Path, question: str) -> tuple[float, float, flo
     """Ask with a checkout's program; return the seconds until its first words and until it ended, and of processor."""
     before = processor_seconds(library)
     ours, theirs = pty.openpty()
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "TERM": "xterm"}
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "TERM": "xterm", "LOCAL_RAG_KEEP_WARM": ""}
     began, first = time.perf_counter(), 0.0
     command = [sys.executable, "-P", "-c", START, "ask", question, "--library", str(library)]
     with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=environment) as asking:
