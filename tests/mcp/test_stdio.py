@@ -59,7 +59,7 @@ def test_the_handshake_is_the_sdks(folder: Path) -> None:
         known = asked in versions.HANDSHAKE_PROTOCOL_VERSIONS
         assert shaken["result"]["protocolVersion"] == (asked if known else latest)
         assert "3 documents" in shaken["result"]["instructions"]
-        assert len(listed["result"]["tools"]) == 9
+        assert len(listed["result"]["tools"]) == 10
 
 
 def replies_of(folder: Path, lines: Sequence[Any], count: int) -> tuple[list[Any], str]:

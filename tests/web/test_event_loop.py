@@ -145,6 +145,7 @@ REQUESTS: list[tuple[str, str, str, dict[str, str]]] = [
     ("GET", "/document/1/page/1.png", "", {}),
     ("GET", "/document/1/file", "", {}),
     ("GET", "/library", "", {}),
+    ("GET", "/library/tables", "", {}),
     ("GET", "/library/progress", "", {}),
     ("POST", "/library/doctor", "", FORM),
     ("GET", "/library/doctor", "", {}),

@@ -310,6 +310,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Demo:
     (folder / "work" / "documents" / "boat.md").write_text("# The boat\n\nThe boat leaves the harbour at seven.\n")
     environment = {"PATH": os.environ["PATH"], "HOME": str(folder / "home"), "LOCAL_RAG_MODELS": str(MODELS)}
     environment["TMPDIR"] = str(folder / "home" / "tmp")
+    environment["LOCAL_RAG_KEEP_WARM"] = "0"  # what a process that is left behind does is not waited for
     strace = ["strace", "-f", "-A", "-e", "trace=network", "-o", str(folder / "calls")] if traces() else []
     prefix = [*(namespace() or []), *strace]
     before = files_below(MODELS)

@@ -131,7 +131,7 @@ def test_a_policy_written_anew_replaces_the_one_of_an_earlier_year_and_minutes_r
     place = indexed(tmp_path, REWRITTEN, run, monkeypatch)
     assert families(run) == [["expenses-2025.md", "expenses-2023.md"]]
     with Library(place, parts=replying("Claims must be sent within 90 days.")) as library:
-        answer = library.ask("Within how many days must claims reach the office?")
+        answer = library.ask("Within how many days must claims reach the office?", passages=2)
     assert "expenses-2023.md" not in {Path(one.path).name for one in answer.read}
     assert answer.quotes[0].text.startswith("Claims must be sent within 90 days")
 
