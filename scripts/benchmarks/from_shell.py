@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from local_rag.serving.socket_client import running
 
@@ -41,7 +42,7 @@ def ask(checkout: Path, library: Path, question: str) -> tuple[float, float, flo
     environment = {**os.environ, "PYTHONPATH": str(checkout), "TERM": "xterm", "LOCAL_RAG_KEEP_WARM": ""}
     began, first = time.perf_counter(), 0.0
     command = [sys.executable, "-P", "-c", START, "ask", question, "--library", str(library)]
-    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=environment) as asking:
+    with TemporaryFile("w+") as said, subprocess.Popen(command, stdout=theirs, stderr=said, env=environment) as asking:
         os.close(theirs)
         while True:
             ready = select.select([ours], [], [], 0.05)[0]
@@ -53,7 +54,8 @@ def ask(checkout: Path, library: Path, question: str) -> tuple[float, float, flo
             if not ready and asking.poll() is not None:
                 break
         if asking.wait():
-            sys.exit(f"{checkout} could not answer.")
+            said.seek(0)
+            sys.exit(f"{checkout} could not answer: {said.read()}")
     os.close(ours)
     ended, after = time.perf_counter() - began, processor_seconds(library)
     return first, ended, after[0] - before[0] + after[1] - before[1]
