@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from local_rag.errors import ModelError
 from local_rag.library import Library
 from local_rag.llama.generator import Generator
 from local_rag.model_records import InstalledModel
-from tests.fakes import FakeEmbedder, FakeGenerator, FakeVocabulary
+from tests.fakes import FakeEmbedder, FakeGenerator, quick_vocabulary
 from tests.support.served import QUESTION, parts, reply
 
 MODEL = InstalledModel(
@@ -38,7 +38,7 @@ class Opened:
 
 
 def model(opened: Any) -> AnswerModel:
-    return AnswerModel(lambda: MODEL, open_engine=opened, open_vocabulary=lambda _path: FakeVocabulary())
+    return AnswerModel(lambda: MODEL, open_engine=opened, open_vocabulary=quick_vocabulary)
 
 
 def test_it_is_loaded_while_the_question_is_searched(folder: Path) -> None:
@@ -58,10 +58,8 @@ def test_it_is_loaded_while_the_question_is_searched(folder: Path) -> None:
 
 
 def test_what_it_cannot_load_is_told_where_it_is_needed() -> None:
-    @contextmanager
-    def damaged(_path: Path, **_how: Any) -> Iterator[Generator]:
+    def damaged(_path: Path, **_how: Any) -> AbstractContextManager[Generator]:
         raise ModelError("The model is damaged; pull it again.")
-        yield
 
     answers = model(damaged)
     answers.begin()

@@ -181,11 +181,7 @@ def test_what_it_has_not_begun_when_it_ends_is_left_to_the_command(folder: Path,
         busy = threading.Thread(target=ask_server, args=(folder, {}, {**SEARCH, "question": "lamp"}))
         busy.start()
         assert searching.wait(30)
-        later = threading.Thread(
-            target=lambda: replies.append(
-                ask_server(folder, {}, {"do": "ask", "question": QUESTION}, on_event=on_event)
-            )
-        )
+        later = threading.Thread(target=lambda: replies.append(ask_server(folder, {}, asked, on_event=on_event)))
         later.start()
         assert waiting.wait(30)
         ending = threading.Thread(target=stop_left, args=(folder.resolve(),))
