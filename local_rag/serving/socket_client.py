@@ -157,10 +157,12 @@ def ask_server(
                 event, value, heard = happened["event"], happened["value"], True
                 if event == "done":
                     return dict(value)
+                if event in ("other", "error") and stop():
+                    raise StoppedError("The answer was stopped.")
                 if event == "other":
                     return None
                 if event == "error":
-                    raise StoppedError(value) if stop() else LocalRagError(value)
+                    raise LocalRagError(value)
                 on_event(event, value)
     except StoppedError:
         if stop():

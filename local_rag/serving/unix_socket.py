@@ -119,14 +119,17 @@ class SocketServer:
         if self._staying:
             await _send(writer, "stays", self._staying.minutes)
         # The client sends nothing more: an end is Ctrl-C, after which some still read what was found until then.
-        gone = asyncio.ensure_future(reader.read(1))
+        gone, begun = asyncio.ensure_future(reader.read(1)), False
         gone.add_done_callback(lambda _read: job.stop())
         try:
             async with aclosing(job.events(_PING_SECONDS)) as events:
                 async for event in events:
+                    begun = begun or isinstance(event, PassagesFound | Written)
                     if isinstance(event, Result):
                         value = await self._service.aside(partial(_done, self._service.library, event.value))
                         await _send(writer, "done", value)
+                    elif self._staying and not begun and isinstance(event, Failure) and _is_stop(event):
+                        await _send(writer, "other", None)  # this process ends, and the command has shown nothing yet
                     elif line := _line(event):
                         await _send(writer, *line)
         finally:
@@ -175,6 +178,10 @@ def _line(event: Event[Any]) -> tuple[str, Any] | None:
         case Failure():
             return ("error", event.message) if event.expected else ("other", None)
     return None
+
+
+def _is_stop(failure: Failure) -> bool:
+    return isinstance(failure.error, StoppedError)
 
 
 def _done(library: Library, value: Any) -> dict[str, Any]:

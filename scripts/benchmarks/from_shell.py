@@ -4,8 +4,8 @@
 
 Each round asks twice with the checkout `--before` and twice with this one, in turns, so that what else the machine does
 meets both; no question comes twice in a row. An answer is printed on a terminal of its own, as it is written. Figures
-are medians of `--rounds`, in seconds, and their ratios to those of the checkout before. Processor time, which other
-programs disturb less, counts the command and the process that it leaves behind (on Linux).
+are medians of `--rounds`, in seconds, and of the ratios for the same question. Processor time, which other programs
+disturb less, counts the command and the process that it leaves behind (on Linux).
 """
 
 import argparse
@@ -19,6 +19,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from local_rag.serving.socket_client import running
 
@@ -41,7 +42,7 @@ def ask(checkout: Path, library: Path, question: str) -> tuple[float, float, flo
     environment = {**os.environ, "PYTHONPATH": str(checkout), "TERM": "xterm", "LOCAL_RAG_KEEP_WARM": ""}
     began, first = time.perf_counter(), 0.0
     command = [sys.executable, "-P", "-c", START, "ask", question, "--library", str(library)]
-    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=environment) as asking:
+    with TemporaryFile("w+") as said, subprocess.Popen(command, stdout=theirs, stderr=said, env=environment) as asking:
         os.close(theirs)
         while True:
             ready = select.select([ours], [], [], 0.05)[0]
@@ -53,7 +54,8 @@ def ask(checkout: Path, library: Path, question: str) -> tuple[float, float, flo
             if not ready and asking.poll() is not None:
                 break
         if asking.wait():
-            sys.exit(f"{checkout} could not answer.")
+            said.seek(0)
+            sys.exit(f"{checkout} could not answer: {said.read()}")
     os.close(ours)
     ended, after = time.perf_counter() - began, processor_seconds(library)
     return first, ended, after[0] - before[0] + after[1] - before[1]
@@ -96,11 +98,14 @@ def main() -> None:
     stop(arguments.library)
     report: dict[str, object] = {"rounds": arguments.rounds, "load": [round(one, 1) for one in os.getloadavg()]}
     for place, what in enumerate(("first words", "whole", "processor")):
-        medians = {name: statistics.median(one[place] for one in took) for name, took in found.items()}
-        report[what] = {name: round(value, 2) for name, value in medians.items()}
         for order in ("first", "second"):
-            ratio = medians[f"now, {order}"] / medians[f"before, {order}"]
-            report[f"{what}, {order}: ratio"] = round(ratio, 2)
+            before, now = ([one[place] for one in found[f"{name}, {order}"]] for name in ("before", "now"))
+            report[f"{what}, {order}"] = {
+                "before": round(statistics.median(before), 2),
+                "now": round(statistics.median(now), 2),
+                # of the same questions, which take differently long
+                "ratio": round(statistics.median(one / other for one, other in zip(now, before, strict=True)), 2),
+            }
     print(json.dumps(report, indent=1))
     if arguments.json:
         arguments.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -17,13 +18,14 @@ from typing import Any
 import pytest
 
 from local_rag.errors import StoppedError
-from local_rag.library import Library
+from local_rag.library import Library, Parts
 from local_rag.records import Found
 from local_rag.serialization import from_plain
 from local_rag.serving.leaving import leave, listen, may_leave
 from local_rag.serving.left import Left
 from local_rag.serving.socket_client import ask_server, is_served, running, socket_path, stop_left
 from tests.conftest import Run
+from tests.fakes import FakeEmbedder
 from tests.support.served import QUESTION, command_line_server, parts, wait_until
 
 PLENTY = (8_000_000_000, 4_000_000_000)
@@ -39,7 +41,10 @@ main()
 
 @contextmanager
 def left_behind(
-    folder: Path, memory: Callable[[], tuple[int, int]] = lambda: PLENTY, **settings: Any
+    folder: Path,
+    memory: Callable[[], tuple[int, int]] = lambda: PLENTY,
+    made_of: Parts | None = None,
+    **settings: Any,
 ) -> Iterator[threading.Thread]:
     """Keep a library in a thread as a process that was left behind does."""
     listener = listen(folder.resolve())
@@ -47,7 +52,7 @@ def left_behind(
     left = list[Left]()
 
     async def run() -> None:
-        opened = partial(Library, folder, parts=parts(), **{"keep_warm": 5.0, **settings})
+        opened = partial(Library, folder, parts=made_of or parts(), **{"keep_warm": 5.0, **settings})
         left.append(Left(listener, opened, memory=memory, look_seconds=0.05))
         await left[0].run()
 
@@ -153,6 +158,39 @@ def test_it_ends_with_its_library_and_settings(folder: Path, runtime: Path, how:
         assert ask_server(folder, {}, SEARCH) is None, "the answer would be that of another library"
         thread.join(30)
         assert not thread.is_alive()
+
+
+def test_what_it_has_not_begun_when_it_ends_is_left_to_the_command(folder: Path, runtime: Path) -> None:
+    may_search, searching, waiting = threading.Event(), threading.Event(), threading.Event()
+
+    class Slow(FakeEmbedder):
+        """An embedder that waits with the question about a lamp."""
+
+        def embed_query(self, text: str) -> Any:
+            if "lamp" in text:
+                searching.set()
+                assert may_search.wait(30)
+            return super().embed_query(text)
+
+    def on_event(event: str, _value: Any) -> None:
+        if event == "queue":
+            waiting.set()
+
+    replies, asked = list[Any](), {"do": "ask", "question": QUESTION}
+    with left_behind(folder, made_of=replace(parts(), load_embedder=Slow)):
+        busy = threading.Thread(target=ask_server, args=(folder, {}, {**SEARCH, "question": "lamp"}))
+        busy.start()
+        assert searching.wait(30)
+        later = threading.Thread(target=lambda: replies.append(ask_server(folder, {}, asked, on_event=on_event)))
+        later.start()
+        assert waiting.wait(30)
+        ending = threading.Thread(target=stop_left, args=(folder.resolve(),))
+        ending.start()
+        time.sleep(0.2)
+        may_search.set()
+        for thread in (ending, busy, later):
+            thread.join(30)
+    assert replies == [None]
 
 
 def test_another_environment_is_not_answered_and_ends_it(
