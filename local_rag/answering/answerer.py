@@ -31,7 +31,7 @@ from local_rag.answering.prompt import PROPOSAL, closing_prompt
 from local_rag.answering.reading import Prompt, Reading, first_token, prepare
 from local_rag.answering.selection import Source
 from local_rag.asking import Turn
-from local_rag.llama.generator import Generator, Vocabulary
+from local_rag.llama.generator import Generator, Vocabulary, log_odds_of_yes
 from local_rag.llama.models_in_use import open_answer_engine
 from local_rag.model_records import PLAIN_FORM, AnswerForm, Calibration, InstalledModel
 from local_rag.records import Answer, Outcome
@@ -288,15 +288,7 @@ class Answerer:
         model = self.generator.model
         request = PROPOSAL.format(answer=answer)
         log_probabilities = self.generator.log_probabilities(prefix, closing_prompt(request, model))
-        if log_probabilities is None:
-            return math.nan
-
-        def chance(words: Sequence[str]) -> float:
-            return sum(math.exp(log_probabilities[model.tokenize(word)[0]]) for word in words)
-
-        yes, no = chance(["Yes", "yes", " Yes", " yes"]), chance(["No", "no", " No", " no"])
-        # An engine that tells only the most probable tokens gives all others the same odds.
-        return math.nan if yes == no else math.log(yes / no)
+        return math.nan if log_probabilities is None else log_odds_of_yes(log_probabilities, model)
 
 
 @dataclass(frozen=True, slots=True)

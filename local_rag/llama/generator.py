@@ -129,6 +129,19 @@ def log_odds_against(log_probability: float) -> float:
     return math.log(max(-math.expm1(log_probability), 1e-12)) - log_probability
 
 
+def log_odds_of_yes(log_probabilities: np.ndarray, model: Vocabulary) -> float:
+    """Return the log odds of Yes against No as the next token.
+
+    They are not a number if the engine does not tell them: one that tells only the most probable tokens gives all
+    others the same odds.
+    """
+    yes, no = (
+        sum(math.exp(log_probabilities[model.tokenize(f"{space}{word}")[0]]) for space in ("", " ") for word in words)
+        for words in (("Yes", "yes"), ("No", "no"))
+    )
+    return math.log(yes / no) if yes != no and yes and no else math.nan
+
+
 def never() -> bool:
     """Return False: the default of `stop`."""
     return False
