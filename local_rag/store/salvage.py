@@ -12,7 +12,7 @@ from typing import Any
 
 from local_rag.files import flush
 from local_rag.store.connect import SALVAGED_FILE
-from local_rag.store.schema import STORE_FILE, add_later_tables, crc32, create_tables
+from local_rag.store.schema import STORE_FILE, crc32, create_tables
 
 _MOST_FRUITLESS_SPLITS = 16  # of a range of keys in which nothing can be read
 _MOST_QUERIES = 100_000
@@ -28,7 +28,6 @@ def salvage(folder: Path) -> dict[str, int]:
         leftover.unlink()
     with closing(sqlite3.connect(temporary, isolation_level=None)) as target:
         create_tables(target)
-        add_later_tables(target, write=True)
         target.execute("BEGIN")
         with closing(sqlite3.connect(folder / STORE_FILE, isolation_level=None)) as source:
             source.text_factory = bytes  # damaged text may no longer be UTF-8

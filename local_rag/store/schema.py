@@ -266,7 +266,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
         return
     with transaction(connection):
         if not schema_version(connection):  # asked again: another process may have created them in the meantime
-            for statement in _TABLES.split(";\n"):
+            for statement in (*_TABLES.split(";\n"), _ADDED.format(kind="TABLE")):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
