@@ -51,13 +51,14 @@ class Judge:
     def _judge(self, said: str, passages: Sequence[Passage], named: Sequence[str]) -> Judgement:
         """Judge a statement by passages; the documents that it names must say it, if it names any."""
         found = candidates_for(said, passages)
-        own = [one for one in found if one.passage.path in named]
-        if own and (best := self._best(said, own)).verdict == "supported":
-            return best
+        named_ones = [one for one in found if one.passage.path in named]
+        own = self._best(said, named_ones) if named_ones else None
+        if own and own.verdict == "supported":
+            return own
         other = self._best(said, found)
         if named and other.verdict == "supported":
             return replace(other, verdict="other document")
-        return self._best(said, own) if own else other
+        return own or other
 
     def _best(self, said: str, found: Sequence[Candidate]) -> Judgement:
         """Return the judgement by the best candidate, or by one that is nearly as strong and supports."""
