@@ -105,10 +105,9 @@ def place_of(passage: Passage, start: int, end: int, heading: str = "") -> Place
     above = (*passage.headings[:-1], heading) if heading else passage.headings
     headings = [one for one in above if one != passage.title]
     line = None if passage.line is None else passage.line + passage.text.count("\n", 0, start)
-    text, offset = passage.text[start:end], passage.start
-    return Place(
-        text, passage.path, passage.title, " > ".join(headings), passage.page, line, offset + start, offset + end
-    )
+    text, section, offset = passage.text[start:end], " > ".join(headings), passage.start
+    where = passage.page, line, offset + start, offset + end, passage.page_label
+    return Place(text, passage.path, passage.title, section, *where)
 
 
 def candidates_for(statement: str, passages: Sequence[Passage]) -> list[Candidate]:

@@ -55,6 +55,12 @@ def test_a_file_or_number_in_brackets_that_stands_for_no_document_is_named() -> 
     assert verdict("The boat to Torvneset leaves on Fridays (ports.example.com).") == "supported"
 
 
+def test_a_quotation_names_the_label_of_its_page() -> None:
+    preface = passage("The lamp is lit at dusk by the keeper.", path="/d/log.pdf", line=None, page=4, page_label="iv")
+    (one,) = check("The lamp is lit at dusk by the keeper.", [preface])
+    assert one.quotes[0].place.location == "/d/log.pdf page iv (4 in the file)"
+
+
 @pytest.mark.parametrize(
     ("text", "difference"),
     [
