@@ -211,10 +211,10 @@ class Chunk:
     """A span of a document: `text == document.text[start:end]`.
 
     `headings` are the titles above it, outermost first. `page`, `line` and `end_line` count from 1; each is None if the
-    document has no pages or lines. `page_label` is what the file calls the page, empty if
-    that is its number. A chunk that begins below the header of a table repeats it in `table_header`, as a row of
-    Markdown; if it begins within a row, the line above says which row it is. `ocr` is the confidence, from 0 to 1, with
-    which its text was read by OCR; None if none of it was.
+    document has no pages or lines. `page_label` is what the file calls the page, empty if that is its number. A chunk
+    that begins below the header of a table repeats it in `table_header`, as a row of Markdown; if it begins within a
+    row, the line above says which row it is. `ocr` is the confidence, from 0 to 1, with which its text was read by OCR;
+    None if none of it was.
     """
 
     position: int

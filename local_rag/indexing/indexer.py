@@ -171,8 +171,8 @@ class Indexer:
         self.make_live()
         self._publish_after = math.inf
         self.report.seconds = time.monotonic() - started
-        limit = math.inf if contexts else 0.0
-        self.write_contexts(60 * self._settings.context_minutes if contexts is None else limit, on_live=on_live)
+        limits = {None: 60 * self._settings.context_minutes, True: math.inf, False: 0.0}
+        self.write_contexts(limits[contexts], on_live=on_live)
         self.report.seconds = time.monotonic() - started
         return self.report
 

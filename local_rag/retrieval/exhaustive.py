@@ -115,7 +115,7 @@ def find_words(
             first = best_line(group)
             if place := _place(store, document.id, text, line_span(text, first.start, first.end), len(group)):
                 places.append(place)
-    counted = tuple([f"Counted as inflected: {', '.join([*forms][:_FORMS])}."] if forms else [])
+    counted: tuple[str, ...] = (f"Counted as inflected: {', '.join([*forms][:_FORMS])}.",) if forms else ()
     if struck:
         often = f"{sum(struck):,} struck-out occurrence{'s' * (sum(struck) > 1)}"
         counted += (f"Not counted: {often} in {len(struck):,} document{'s' * (len(struck) > 1)}.",)

@@ -49,8 +49,7 @@ BATCH, RATE, HEAD_RATE, WARM_UP, SMOOTHING, DROPOUT = 32, 1.5e-4, 1.5e-3, 0.08, 
 FROZEN_LAYERS = 2
 RIGHT = 0.96  # of what is said to be of a kind, where its threshold is chosen
 # The lowest threshold: less sure ones are questions to passages that look like another kind, and who greets is sure.
-LEAST = {"chat": 0.9}
-LEAST_OF_OTHERS = 0.6
+LEAST = dict.fromkeys(KINDS, 0.6) | {"chat": 0.9}
 OTHERS = 0.4  # the share of the other questions that an epoch draws
 IGNORED = -100
 
@@ -250,7 +249,7 @@ def calibrate(reader: QuestionReader, plans: Sequence[dict[str, Any]]) -> Calibr
     found, thresholds = chances(temperature), dict[str, float]()
     for number, kind in enumerate(KINDS[1:], start=1):
         said = found.argmax(1) == number
-        for least in np.arange(LEAST.get(kind, LEAST_OF_OTHERS), 0.96, 0.05):
+        for least in np.arange(LEAST[kind], 0.96, 0.05):
             counted = said & (found[:, number] >= least)
             if not counted.any() or (wanted[counted] == number).mean() >= RIGHT:
                 break
