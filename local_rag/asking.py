@@ -144,7 +144,8 @@ class AskOptions:
     `rerank` uses the reader, where the profile has one. `strict` quotes instead of giving an answer with a
     number or name that its quotation lacks. `anyway` answers even if the answer is doubtful. With `code_only`, code
     answers from rows, documents and changes, and no model is asked. With a `kind`, the question is understood to be one
-    of that kind.
+    of that kind. The model reads what it can read and answer in so many `seconds` from the question on; without time
+    for that, the documents are quoted.
     """
 
     passages: int | None = None
@@ -154,6 +155,7 @@ class AskOptions:
     anyway: bool = False
     code_only: bool = False
     kind: Kind | None = None
+    seconds: float | None = None
 
 
 DEFAULT_OPTIONS = AskOptions()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from local_rag.answering.answerer import Answerer
+from local_rag.answering.pace import pace_of
 from local_rag.answering.probability import prompt_recipe, valid
 from local_rag.asking import Mark, ReadPlace
 from local_rag.catalogue.library_status import Status
@@ -197,6 +198,7 @@ class Judged(Holdings):
                 form=base.form,
                 close_from=embedder.close_from,
                 translates=model.translates,
+                pace=pace_of(model),
             )
         shared.answerer.calibration = self._marks.gated(base)
         return shared.answerer

@@ -291,6 +291,8 @@ class View(Judged):
         rerank: bool = True,
         strict: bool = True,
         anyway: bool = False,
+        code_only: bool = False,
+        seconds: float | None = None,
         earlier: Sequence[Turn] = (),
         on_text: Callable[[Written], None] = ignore,
         on_passages: Callable[[Sequence[Passage]], None] = ignore,
@@ -305,8 +307,9 @@ class View(Judged):
 
         `passages` is how many of the best passages the model is shown whole; with None it is shown the best parts of
         several. `rerank` uses the reader, where the profile has one. `strict` quotes instead of giving an answer with a
-        number or name that its quotation lacks. `anyway` answers even if the answer is doubtful. All of them may be
-        given as `options` instead.
+        number or name that its quotation lacks. `anyway` answers even if the answer is doubtful. With `code_only`, no
+        model is asked; in so many `seconds`, the model reads what it can read and answer. All of them may be given as
+        `options` instead.
 
         The search for a follow-up also uses the questions of the `earlier` turns. `on_passages` receives the passages
         found, and `on_text` the text of the answer as it is written. `stop` is called between the stages of the search
@@ -314,7 +317,13 @@ class View(Judged):
         question if `counted`.
         """
         options = options or AskOptions(
-            passages=passages, rerank=rerank, filters=as_filters(filters), strict=strict, anyway=anyway
+            passages=passages,
+            rerank=rerank,
+            filters=as_filters(filters),
+            strict=strict,
+            anyway=anyway,
+            code_only=code_only,
+            seconds=seconds,
         )
         asked = read_question(question, kind=options.kind)
         if asked.plan.kind == "chat" and not options.kind and self._is_of_a_title(question):

@@ -13,7 +13,7 @@ import math
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, wait
 from contextlib import AbstractContextManager, ExitStack
@@ -26,6 +26,7 @@ from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.compose import Part, compose, text_of
 from local_rag.answering.drafting import drafts, sentences_of
 from local_rag.answering.foreign_questions import answered_from, in_english
+from local_rag.answering.pace import Pace
 from local_rag.answering.probability import Signals, probability
 from local_rag.answering.prompt import PROPOSAL, closing_prompt
 from local_rag.answering.reading import Prompt, Reading, first_token, prepare
@@ -72,8 +73,8 @@ class Draft:
 class Answerer:
     """Answer with a generator, which is opened when it is needed.
 
-    `form` says how its model is asked. Without a `calibration`, its refusal or its own Yes decides. `close_from` is
-    that of the embedder, `translates` that of the model: see model_records.ModelUse.
+    `form` says how its model is asked, and `pace` how fast that is. Without a `calibration`, its refusal or its own Yes
+    decides. `close_from` is that of the embedder, `translates` that of the model: see model_records.ModelUse.
     """
 
     def __init__(
@@ -84,11 +85,13 @@ class Answerer:
         form: AnswerForm = PLAIN_FORM,
         close_from: float | None = None,
         translates: bool = False,
+        pace: Pace | None = None,
     ) -> None:
         self._open_generator, self.calibration, self.form = open_generator, calibration, form
+        self.pace = pace or Pace()
         self._close_from, self._translates = close_from, translates
         self._texts = OrderedDict[Prompt, str]()
-        self._first = lru_cache(_KEPT)(lambda prompt: first_token(self.generator, self.form, prompt))
+        self._first = lru_cache(_KEPT)(self._first_token)
         self._judge = lru_cache(_KEPT)(self._log_odds_of)
         self._translate = lru_cache(_KEPT)(lambda question: in_english(question, self.generator))
 
@@ -96,6 +99,10 @@ class Answerer:
     def generator(self) -> Generator:
         """The generator, opened at the first use."""
         return self._open_generator()
+
+    def _first_token(self, prompt: Prompt) -> tuple[float, int | None]:
+        with self.pace.measuring(self.generator.counts):
+            return first_token(self.generator, self.form, prompt)
 
     def in_english(self, question: str) -> str:
         """Return a question in English; "" from a model that does not translate well, or not this one."""
@@ -117,6 +124,12 @@ class Answerer:
         part = Part("", (), outcome or "refused", likely, reader_log_odds=best.answers)
         return compose(question, sources, [part], threshold=threshold)
 
+    def answer_late(self, question: Question, sources: Sequence[Source], *, before: Turn | None = None) -> Answer:
+        """Quote the sources without the generator, for which there is no time, or refuse if none of them is close."""
+        close = self._is_close(_attributor(question, sources, before), sources)
+        part = Part("", (), "quoted" if close else "refused", late=True)
+        return compose(question, sources, [part], threshold=self._threshold(question))
+
     def _threshold(self, question: Question) -> float | None:
         """Return the least probability of an answer that is given, None without a calibration."""
         least = self.calibration.answer_from if self.calibration else None
@@ -131,7 +144,7 @@ class Answerer:
         question: Question,
         sources: Sequence[Source],
         *,
-        more: Sequence[Callable[[], Sequence[Source]]] = (),
+        more: Iterable[Callable[[], Sequence[Source]]] = (),
         before: Turn | None = None,
         strict: bool = True,
         anyway: bool = False,
@@ -169,7 +182,7 @@ class Answerer:
         question: Question,
         sources: Sequence[Source],
         *,
-        more: Sequence[Callable[[], Sequence[Source]]] = (),
+        more: Iterable[Callable[[], Sequence[Source]]] = (),
         before: Turn | None = None,
     ) -> Draft | None:
         """Read what an answer reads, and write one to the whole question; None without sources."""
@@ -189,7 +202,7 @@ class Answerer:
         self,
         question: Question,
         sources: Sequence[Source],
-        more: Sequence[Callable[[], Sequence[Source]]],
+        more: Iterable[Callable[[], Sequence[Source]]],
         before: Turn | None,
     ) -> Reading | None:
         """Read more sources until the model is sure that they answer; return those of which it is surest.
@@ -242,10 +255,11 @@ class Answerer:
         prompt, done, text = reading.prompts[number], list[Attribution](), ""
         answerable, first = self._first(prompt)
         kept = self._texts.get(prompt)
-        for text, ended in [(kept, True)] if kept is not None else drafts(self.generator, prompt, first):
-            sentences, rest = sentences_of(text, ended=ended)
-            done += map(attributor.attribute, sentences[len(done) :])
-            listen(done, rest)
+        with self.pace.measuring(self.generator.counts):
+            for text, ended in [(kept, True)] if kept is not None else drafts(self.generator, prompt, first):
+                sentences, rest = sentences_of(text, ended=ended)
+                done += map(attributor.attribute, sentences[len(done) :])
+                listen(done, rest)
         self._texts[prompt] = text
         while len(self._texts) > _KEPT:
             self._texts.popitem(last=False)

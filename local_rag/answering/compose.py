@@ -25,6 +25,7 @@ UNSURE = "Quoted because no answer from these lines is sure enough."
 LACKING = "Quoted because the answer of the model has a number or name that these lines lack."
 STANDS_ON_NOTHING = "Quoted because these lines say too little of what the model answered."
 NO_NUMBER = "Quoted because the model found no number that the question asks for."
+NO_TIME = "Quoted because there was no time for the model to read."
 OF_ALL_ROWS = "Quoted because the question is about all rows, and the model has read some of them."
 _CLOSEST = 3  # passages to name if there is no answer
 MOST_LINES = 3  # of a quotation that stands instead of an answer
@@ -39,7 +40,8 @@ class Part:
     """What came of a question or a part of it; `asked` is empty for all of it.
 
     `rest` is the beginning of a sentence that is still being written. If it is `checked`, no sentence is given that
-    stands on nothing or, if it is `strict`, has a number or name that what it stands on lacks.
+    stands on nothing or, if it is `strict`, has a number or name that what it stands on lacks. If it is `late`, there
+    was no time for the model.
     """
 
     asked: str
@@ -51,6 +53,7 @@ class Part:
     strict: bool = True
     checked: bool = True
     rest: str = ""
+    late: bool = False
 
     def gives(self, sentence: Attribution) -> bool:
         """Return whether a sentence is given, and not what it stands on quoted instead."""
@@ -132,7 +135,7 @@ def compose(
 
 def _reason(part: Part, question: Question) -> str:
     """Return why what the model answered is not given; what the documents lack is not repeated."""
-    return translated((part.sentences and part.fault(question)) or UNSURE, question.asked)
+    return translated(NO_TIME if part.late else (part.sentences and part.fault(question)) or UNSURE, question.asked)
 
 
 def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: Question) -> str:

@@ -37,6 +37,7 @@ from local_rag.text.languages import ENGLISH
 LEFT = "Code alone does not answer this question."
 ByCode: TypeAlias = Callable[[Question, Sequence[str]], Answer | None]
 
+_FEWEST = 60  # tokens of sources that can hold an answer
 _SIMILAR = 0.7  # cosine of the word counts of two passages
 _KNOWN = 0.6  # the share of a question's words that documents in its language have
 _WORD = re.compile(r"\w+")
@@ -63,7 +64,8 @@ class AnswerPipeline:
     `open_versions` opens the versions of documents; without it, none are named. `share_known` returns the share of a
     question's words that the documents have. `earlier` are the turns that a question may follow.
     `count_tokens` counts those of the answer model, without its weights. Without a reader, words and the order of
-    passages choose what is shown. All that takes long ends with StoppedError once `stop` returns true.
+    passages choose what is shown. What the model cannot read in the `seconds` of the options is not read. All that
+    takes long ends with StoppedError once `stop` returns true.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class AnswerPipeline:
         self._search, self._open_answerer, self._options, self._earlier = search, open_answerer, options, earlier
         self._count_tokens, self._open_reader, self._stop = count_tokens, open_reader, stop
         self._by_code, self._open_versions, self._share_known = by_code, open_versions, share_known
+        self._late_at = math.inf
 
     @contextmanager
     def _answerer(self) -> Iterator[Answerer]:
@@ -151,10 +154,24 @@ class AnswerPipeline:
         with self._answerer() as answerer:
             return answerer.draft(found.question, self.select(found), more=self._more(found), before=found.before)
 
-    def _more(self, found: Candidates) -> list[Callable[[], list[Source]]]:
-        """Return what selects more sources, where those before do not answer."""
-        steps = () if self._options.passages else self._steps(found.question)[1:]
-        return [partial(self.select, found, tokens) for tokens in steps]
+    def _more(self, found: Candidates) -> Iterator[Callable[[], list[Source]]]:
+        """Yield what selects more sources, where those before do not answer and there is time."""
+        for tokens in () if self._options.passages else self._steps(found.question)[1:]:
+            if self._in_time(tokens) == tokens:
+                yield partial(self.select, found, tokens)
+
+    def _in_time(self, tokens: int) -> int:
+        """Return how many of the tokens can be read and answered in the time that is left, at least _FEWEST."""
+        if self._late_at == math.inf:
+            return tokens
+        answerer = self._open_answerer()
+        _ = answerer.generator  # what loading takes is known only then
+        return max(_FEWEST, min(tokens, answerer.pace.tokens_in(self._late_at - perf_counter())))
+
+    def _reads_in_time(self, sources: Sequence[Source]) -> bool:
+        """Return whether the sources can be read and answered in the time that is left."""
+        tokens = sum(self._count_tokens(one.text) for one in sources) if self._late_at < math.inf else 0
+        return not tokens or tokens <= self._open_answerer().pace.tokens_in(self._late_at - perf_counter())
 
     def ask(
         self,
@@ -165,6 +182,8 @@ class AnswerPipeline:
     ) -> Answer:
         """Answer a question; see `Library.ask`. `show` is called with the text that stands, whenever it changes."""
         started, typed = perf_counter(), question
+        if self._options.seconds is not None:
+            self._late_at = started + self._options.seconds
         question = typed if self._options.code_only else self._understood(typed)
         answer = None if self._options.anyway or self._by_code is None else self._by_code(question, self._before)
         self._check()
@@ -194,8 +213,12 @@ class AnswerPipeline:
         found, options = self.find(question), self._options
         passages = take_turns(found.lists)
         on_passages(passages)
-        asked = found.question, self.select(found)
-        answer = None if options.anyway else self._open_answerer().answer_unread(*asked, before=found.before)
+        asked = found.question, self.select(found, self._in_time(self._steps(found.question)[0]))
+        answerer, answer = self._open_answerer(), None
+        if not self._reads_in_time(asked[1]):
+            answer = answerer.answer_late(*asked, before=found.before)
+        elif not options.anyway:
+            answer = answerer.answer_unread(*asked, before=found.before)
         if answer is None:
             with self._answerer() as answerer:
                 answer = answerer.answer(

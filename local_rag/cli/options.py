@@ -349,6 +349,11 @@ _ANSWER_OPTIONS = {
         is_flag=True,
         help="Answer only what code computes from rows, documents and changes; leave any other question.",
     ),
+    "seconds": click.option(
+        "--seconds",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Read only what the model can read and answer in this time, or else quote.  [default: no limit]",
+    ),
     "kind": click.option(
         "--as",
         "kind",

@@ -8,7 +8,8 @@ import pytest
 
 from local_rag import Library
 from local_rag.answering.answerer import Answerer
-from local_rag.answering.compose import REFUSAL
+from local_rag.answering.compose import NO_TIME, REFUSAL
+from local_rag.answering.pace import Pace
 from local_rag.answering.pipeline import LEFT, AnswerPipeline, ByCode, Candidates, look_alikes
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
 from local_rag.library import Parts
@@ -104,6 +105,8 @@ def test_questions_are_counted_unless_that_is_off(documents: Path, run: Run, mon
     assert "closest:" in run("ask", "What is the price of a camel?", parts=parts).stdout.lower()
     with Library(".local-rag", parts=parts) as library:
         library.ask("When?", counted=False)
+        assert library.ask("When?", code_only=True).outcome == "left"
+        assert library.ask("When does the boat leave?", seconds=0.001, counted=False).reason == NO_TIME
     usage = usage_of(Path(".local-rag"))
     assert (usage.questions, usage.refused) == (2, 1)
     assert math.isfinite(usage.median_seconds)
@@ -189,3 +192,29 @@ def test_an_answer_says_what_its_question_was_understood_as() -> None:
     pipeline = AnswerPipeline(FakeSearch(), lambda: Answerer(FakeGenerator), len)
     answer = pipeline.ask(Question("How many?", plan), show=lambda _: None, on_passages=lambda _: None)
     assert answer.plan == plan
+
+
+def test_only_what_the_model_can_read_in_time_is_read() -> None:
+    """A model that reads a hundred tokens a second reads less in five seconds than without a limit, and none in one."""
+    long = passage(1, " ".join(f"The boat {number} leaves at seven." for number in range(200)))
+
+    def answered(seconds: float | None) -> Answer:
+        pace = Pace({"read": 100.0, "written": 30.0})
+        generator = FakeGenerator(lambda _: "The boat leaves at seven.")
+        pipeline = AnswerPipeline(
+            FakeSearch(long), lambda: Answerer(lambda: generator, pace=pace), count_words, AskOptions(seconds=seconds)
+        )
+        answer = pipeline.ask(read_question("When does the boat leave?"), show=print, on_passages=print)
+        assert bool(generator.prompts) == (answer.outcome == "answered")
+        return answer
+
+    in_time, unlimited, late = answered(4), answered(None), answered(1)
+    assert count_words(in_time.shown[0].text) < count_words(unlimited.shown[0].text)
+    assert (late.outcome, late.reason) == ("quoted", NO_TIME)
+    assert late.quotes
+    nothing = AnswerPipeline(FakeSearch(), lambda: Answerer(FakeGenerator), count_words, AskOptions(seconds=1))
+    assert nothing.ask(read_question("When?"), show=print, on_passages=print).outcome == "refused"
+
+
+def count_words(text: str) -> int:
+    return len(text.split())
