@@ -58,12 +58,13 @@ def headings_of(passage: Passage) -> str:
 def source_heading(passage: Passage) -> str:
     """Return the headings of a passage with the kind and the date of its document, where they are known and not said.
 
-    A date is written as `9 May 2024`, which takes fewer tokens than 2024-05-09.
+    A date is written as `9 May 2024`, which takes fewer tokens than 2024-05-09. That of a sheet is left out: often it is
+    the day of an export, and a model takes it for one in the rows.
     """
     heading, said, kind = headings_of(passage), passage.provenance, kind_of_source(passage.path)
     writer = said.author.partition("<")[0].strip(" \"'") if kind == "mail" else ""
     is_said = said.date.replace("-", "") in _NO_DIGIT.sub("", heading)
-    written = "" if is_said else _written(said.date)
+    written = "" if is_said or kind == "sheet" else _written(said.date)
     known = ", ".join(filter(None, (f"{kind} from {writer}" if writer else kind, written)))
     return f"{heading} ({known})" if known else heading
 

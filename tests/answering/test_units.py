@@ -261,7 +261,7 @@ def test_the_heading_of_a_source_says_its_kind_and_its_date() -> None:
     said = Provenance(date="2026-02-03", author="Bo Lund <bo@x.org>")
     for path, shown in {
         "a.eml": "Keys (mail from Bo Lund, 3 February 2026)",
-        "a.xlsx": "Keys (sheet, 3 February 2026)",
+        "a.xlsx": "Keys (sheet)",
         "a.html": "Keys (page, 3 February 2026)",
         "a.docx": "Keys (3 February 2026)",
         "cur/1700000000.M1:2,S": "Keys (mail from Bo Lund, 3 February 2026)",
