@@ -646,6 +646,14 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
+class BeingRead:
+    """How many passages the model reads now, and in how many seconds it will have answered; None if that is unknown."""
+
+    passages: int
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """A file that was skipped, and why.
 

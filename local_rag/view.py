@@ -31,7 +31,7 @@ from local_rag.llama.generator import never
 from local_rag.models.choice import chosen, find, identity_of
 from local_rag.models.reader import Reader
 from local_rag.plan_records import Plan
-from local_rag.records import Answer, Found, Passage, Progress, Written
+from local_rag.records import Answer, BeingRead, Found, Passage, Progress, Written
 from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words, scope_of
 from local_rag.retrieval.find_question import FindQuestion, Phrase, any_question, as_words
 from local_rag.retrieval.question import Question, read_question
@@ -296,6 +296,7 @@ class View(Judged):
         earlier: Sequence[Turn] = (),
         on_text: Callable[[Written], None] = ignore,
         on_passages: Callable[[Sequence[Passage]], None] = ignore,
+        on_reading: Callable[[BeingRead], None] = ignore,
         counted: bool = True,
         progress: OnProgress = ignore,
         stop: Callable[[], bool] = never,
@@ -312,9 +313,9 @@ class View(Judged):
         `options` instead.
 
         The search for a follow-up also uses the questions of the `earlier` turns. `on_passages` receives the passages
-        found, and `on_text` the text of the answer as it is written. `stop` is called between the stages of the search
-        and the operations of the model; when it returns True, the answer ends with StoppedError. status() counts the
-        question if `counted`.
+        found, `on_reading` what the model reads next, and `on_text` the text of the answer as it is written. `stop` is
+        called between the stages of the search and the operations of the model; when it returns True, the answer ends
+        with StoppedError. status() counts the question if `counted`.
         """
         options = options or AskOptions(
             passages=passages,
@@ -339,7 +340,7 @@ class View(Judged):
             pipeline = self.pipeline(options, earlier, marking=marking, progress=progress, stop=stop)
             show = Telling(on_text)
             tell = on_passages if self.is_whole else lambda passages: on_passages(self._tell(passages))
-            answer = pipeline.ask(asked, show=show, on_passages=tell)
+            answer = pipeline.ask(asked, show=show, on_passages=tell, on_reading=on_reading)
             show(answer.text)
             if counted and answer.outcome != "left":
                 self._record(answer, marking, epoch)

@@ -36,6 +36,11 @@ class Pace:
             self.rates = Rates()
         self._kept, self._keep = self.rates, keep
 
+    @property
+    def is_known(self) -> bool:
+        """Return whether anything was measured."""
+        return self.rates != Rates()
+
     def tokens_in(self, seconds: float) -> int:
         """Return how many tokens of sources can be read in a time that is to be enough for the answer too."""
         reading = seconds - _ANSWER_TOKENS / self.rates.written

@@ -27,7 +27,7 @@ from local_rag.display import found_headline, times
 from local_rag.errors import StoppedError
 from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
-from local_rag.records import Answer, Citation, Correction, Found, Passage, Written, heading_path
+from local_rag.records import Answer, BeingRead, Citation, Correction, Found, Passage, Written, heading_path
 from local_rag.retrieval.document_names import name_documents
 from local_rag.retrieval.question import Question, read_question
 from local_rag.retrieval.searcher import Trace
@@ -86,6 +86,7 @@ class AnswerPipeline:
         self._count_tokens, self._open_reader, self._stop = count_tokens, open_reader, stop
         self._by_code, self._open_versions, self._share_known = by_code, open_versions, share_known
         self._late_at = math.inf
+        self._on_reading: Callable[[BeingRead], None] = lambda _reading: None
 
     @contextmanager
     def _answerer(self) -> Iterator[Answerer]:
@@ -158,7 +159,16 @@ class AnswerPipeline:
         """Yield what selects more sources, where those before do not answer and there is time."""
         for tokens in () if self._options.passages else self._steps(found.question)[1:]:
             if self._in_time(tokens) == tokens:
-                yield partial(self.select, found, tokens)
+                yield partial(self._select_more, found, tokens)
+
+    def _select_more(self, found: Candidates, tokens: int) -> list[Source]:
+        return self._told(self.select(found, tokens))
+
+    def _told(self, sources: list[Source]) -> list[Source]:
+        """Tell how many sources the model will read, and how long that takes; return them."""
+        pace, tokens = self._open_answerer().pace, sum(self._count_tokens(one.text) for one in sources)
+        self._on_reading(BeingRead(len(sources), pace.seconds_for(tokens) if pace.is_known else None))
+        return sources
 
     def _in_time(self, tokens: int) -> int:
         """Return how many of the tokens can be read and answered in the time that is left, at least _FEWEST."""
@@ -179,9 +189,10 @@ class AnswerPipeline:
         *,
         show: Callable[[str], None],
         on_passages: Callable[[Sequence[Passage]], None],
+        on_reading: Callable[[BeingRead], None] = lambda _reading: None,
     ) -> Answer:
         """Answer a question; see `Library.ask`. `show` is called with the text that stands, whenever it changes."""
-        started, typed = perf_counter(), question
+        started, typed, self._on_reading = perf_counter(), question, on_reading
         if self._options.seconds is not None:
             self._late_at = started + self._options.seconds
         question = typed if self._options.code_only else self._understood(typed)
@@ -220,6 +231,7 @@ class AnswerPipeline:
         elif not options.anyway:
             answer = answerer.answer_unread(*asked, before=found.before)
         if answer is None:
+            self._told(asked[1])
             with self._answerer() as answerer:
                 answer = answerer.answer(
                     *asked,

@@ -58,8 +58,8 @@ def headings_of(passage: Passage) -> str:
 def source_heading(passage: Passage) -> str:
     """Return the headings of a passage with the kind and the date of its document, where they are known and not said.
 
-    A date is written as `9 May 2024`, which takes fewer tokens than 2024-05-09. That of a sheet is left out: often it is
-    the day of an export, and a model takes it for one in the rows.
+    A date is written as `9 May 2024`, which takes fewer tokens than 2024-05-09. That of a sheet, which is often the day
+    of an export, is left out: a model takes it for one of the rows.
     """
     heading, said, kind = headings_of(passage), passage.provenance, kind_of_source(passage.path)
     writer = said.author.partition("<")[0].strip(" \"'") if kind == "mail" else ""

@@ -159,6 +159,7 @@ class _CachedAsk:
             options,
             earlier=earlier,
             on_passages=on_passages,
+            on_reading=job.tell,
             on_text=on_text,
             progress=job.tell,
             stop=job.ended,

@@ -13,7 +13,7 @@ from typing import Generic, TypeAlias, TypeVar
 
 from local_rag.errors import LocalRagError, StoppedError
 from local_rag.library import Library
-from local_rag.records import Passage, Progress, Written
+from local_rag.records import BeingRead, Passage, Progress, Written
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class Failure:
         return str(self.error) if self.expected else "The answer failed; see what `local-rag serve` has printed."
 
 
-Event: TypeAlias = QueuePosition | PassagesFound | Progress | Written | Ping | Result[T] | Failure
+Event: TypeAlias = QueuePosition | PassagesFound | Progress | BeingRead | Written | Ping | Result[T] | Failure
 
 
 def failure(error: BaseException) -> Failure:

@@ -15,7 +15,7 @@ from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
 from local_rag.library import Parts
 from local_rag.model_records import Calibration
 from local_rag.plan_records import Plan
-from local_rag.records import Answer, Citation, Passage
+from local_rag.records import Answer, BeingRead, Citation, Passage
 from local_rag.retrieval.question import Question, read_question
 from local_rag.retrieval.searcher import Trace
 from local_rag.store.history_file import Usage, usage_of
@@ -213,6 +213,11 @@ def test_only_what_the_model_can_read_in_time_is_read() -> None:
     assert (late.outcome, late.reason) == ("quoted", NO_TIME)
     assert late.quotes
     nothing = AnswerPipeline(FakeSearch(), lambda: Answerer(FakeGenerator), count_words, AskOptions(seconds=1))
+    told = list[BeingRead]()
+    pace, generator = Pace({"read": 100.0, "written": 30.0}), FakeGenerator(lambda _: "At seven.")
+    told_of = AnswerPipeline(FakeSearch(long), lambda: Answerer(lambda: generator, pace=pace), count_words)
+    told_of.ask(read_question("When?"), show=print, on_passages=print, on_reading=told.append)
+    assert told == [BeingRead(1, pytest.approx(pace.seconds_for(count_words(unlimited.shown[0].text)), abs=1.0))]
     assert nothing.ask(read_question("When?"), show=print, on_passages=print).outcome == "refused"
 
 

@@ -14,9 +14,9 @@ from starlette.routing import Route
 from local_rag.asking import AskOptions, KeptConversation, KeptTurn
 from local_rag.display import answer_as_dict, found_as_csv, found_as_dict, passage_as_dict, printable_json, rows_as_csv
 from local_rag.errors import LocalRagError
-from local_rag.records import FoundPlace, Passage, Written
+from local_rag.records import BeingRead, FoundPlace, Passage, Written
 from local_rag.serving.http import EventStream, json_response
-from local_rag.serving.job import Failure, Job, PassagesFound, Ping, QueuePosition, Result, failure
+from local_rag.serving.job import Event, Failure, Job, PassagesFound, Ping, QueuePosition, Result, failure
 from local_rag.serving.requests import AskRequest, SearchRequest, ServedAnswer
 from local_rag.web.forms import as_query, filters_of, local_address, number_field, query_fields, text_field
 from local_rag.web.pages.history_page import side_list
@@ -215,10 +215,11 @@ def answer_stream(request: PageRequest, asked: AskRequest, *, shown: int = 0) ->
     """Ask, and return the response that tells what happens; raise BusyError where too many wait.
 
     The page shows the first `shown` turns of the conversation already. The events, each with JSON as data: `earlier`
-    (`html`, `after`) in a conversation, `queue` (`ahead`, `seconds`), `passages` (`count`, `passages`, `html`), `token`
-    (`text`, and `replaces` if that is all that stands from now on), `done` (`answer`, `again`, `conversation`,
-    `notice`, `anchor`, `html`, `cards`), `error` (`message`), and `ping` while nothing else happens. Everything in
-    `html` was rendered here, and text from documents and models was escaped.
+    (`html`, `after`) in a conversation, `queue` (`ahead`, `seconds`), `passages` (`count`, `passages`, `html`),
+    `reading` (`passages`, and `seconds` until it is answered, perhaps null), `token` (`text`, and `replaces` if that is
+    all that stands from now on), `done` (`answer`, `again`, `conversation`, `notice`, `anchor`, `html`, `cards`),
+    `error` (`message`), and `ping` while nothing else happens. Everything in `html` was rendered here, and text from
+    documents and models was escaped.
     """
     job = request.service.ask(asked, request.caller)
     return EventStream(job, _events(request, asked, job, shown))
@@ -234,15 +235,9 @@ async def _events(request: PageRequest, asked: AskRequest, job: Job[ServedAnswer
         async with aclosing(job.events(_PING_SECONDS)) as events:
             async for event in events:
                 match event:
-                    case QueuePosition(ahead, seconds):
-                        yield _event("queue", {"ahead": ahead, "seconds": seconds})
                     case PassagesFound(passages):
                         found = await request.aside(partial(_passages, request, asked, passages, number))
                         yield _event("passages", found)
-                    case Written(text, replaces):
-                        yield _event("token", {"text": text, "replaces": replaces})
-                    case Ping():
-                        yield _event("ping", {})
                     case Result(served):
                         if asked.conversation and not served.notice:
                             now = await request.aside(lambda: _turns_before_own(request, asked))
@@ -256,10 +251,27 @@ async def _events(request: PageRequest, asked: AskRequest, job: Job[ServedAnswer
                             # "Answer anyway" may follow; what a follow-up is about is not known to a search alone.
                             again = SearchRequest(question=asked.question, options=asked.options)
                             request.service.read_ahead(again, request.caller)
-                    case Failure():
-                        yield _event("error", {"message": event.message})
+                    case _:
+                        if told := _told(event):
+                            yield _event(*told)
     except Exception as error:  # noqa: BLE001  the conversation was forgotten, or rendering failed
         yield _event("error", {"message": failure(error).message})
+
+
+def _told(event: Event[ServedAnswer]) -> tuple[str, dict[str, object]] | None:
+    """Return the name and the data of an event that needs nothing of the library."""
+    match event:
+        case QueuePosition(ahead, seconds):
+            return "queue", {"ahead": ahead, "seconds": seconds}
+        case BeingRead(passages, seconds):
+            return "reading", {"passages": passages, "seconds": seconds}
+        case Written(text, replaces):
+            return "token", {"text": text, "replaces": replaces}
+        case Ping():
+            return "ping", {}
+        case Failure():
+            return "error", {"message": event.message}
+    return None
 
 
 def turns_before(request: PageRequest, asked: AskRequest) -> list[KeptTurn]:

@@ -148,6 +148,11 @@ function watchForm(form) {
           if (!written) read(growing, data.passages);
           say(`Reading: ${data.count} ${data.count === 1 ? "passage" : "passages"} found.`);
         }
+        if (name === "reading" && !written) {
+          const usual = data.seconds ? `, about ${Math.max(1, Math.round(data.seconds))} s` : "";
+          say(`Reading ${data.passages} ${data.passages === 1 ? "passage" : "passages"}${usual}.`);
+          growing.firstElementChild?.replaceChildren(status.textContent);
+        }
         if (name === "token") {
           outcome.textContent = "Being written";
           growing.textContent = written = (data.replaces ? "" : written) + data.text;
