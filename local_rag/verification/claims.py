@@ -18,7 +18,9 @@ _NUMBERED = re.compile(r"\s?\[\^?(\d{1,3}(?:\s?[,;-]\s?\d{1,3}){0,9})\]")
 _REFERENCE = re.compile(r"\s*(?:[-*]\s)?\[\^?(\d{1,3})\]:?\s+(?P<named>\S.*)")
 _BRACKETED = re.compile(r"\s?[(\[]([^()\[\]]{1,200})[)\]]")
 _FILE_NAME = re.compile(r"(?<![\w/.-])[\w-][\w/.-]{0,200}\.[A-Za-z]\w{0,5}(?!\w)")
-_PAGE = re.compile(r"(?<!\w)(?:pages?|pp?|seiten?|s)\.?\s?(\d{1,4})(?!\w)", re.IGNORECASE)
+_PAGE = re.compile(
+    r"(?<!\w)(?:pages?|pp?|seiten?|s)(?:\.?\s?(\d{1,4})|(?:\.\s?|\s)([ivxlc]{1,8}|[A-Z]-?\d{1,4}))(?!\w)", re.IGNORECASE
+)
 _ELLIPSIS = re.compile(r"\[?(?:\u2026|\.{3})\]?")
 _SENTENCE_ENDS = re.compile(r"[.!\u3002\uff01:;][\"'\u201d\u2019)*_`\]]{0,4}\Z")
 _FEWEST_WORDS, _FEWEST_OF_FRAGMENT = 2, 4  # content words of a claim, and of one that is no whole sentence
@@ -42,7 +44,7 @@ class Claim:
     said: str
     is_claim: bool
     cited: tuple[tuple[str, ...], ...] = ()
-    pages: tuple[int, ...] = ()
+    pages: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
 
     @cached_property
@@ -88,7 +90,7 @@ def _claim(one: Statement, references: Mapping[int, Sequence[str]], named: FindN
     text = " ".join(one.text.split())
     if _REFERENCE.match(one.text):
         return Claim(one.start, one.end, text, text, is_claim=False)
-    cited, pages, unknown = list[tuple[str, ...]](), list[int](), list[str]()
+    cited, pages, unknown = list[tuple[str, ...]](), list[str](), list[str]()
 
     def take_numbered(found: re.Match[str]) -> str:
         for number in _numbers(found[1]):
@@ -105,10 +107,10 @@ def _claim(one: Statement, references: Mapping[int, Sequence[str]], named: FindN
             if rest and not (_FILE_NAME.fullmatch(rest) and _is_document(rest)):
                 return found[0]
             unknown.extend([rest] if rest else [])
-            pages.extend(int(page[1]) for page in _PAGE.finditer(found[1]) if not rest)
+            pages.extend(page[1] or page[2] for page in _PAGE.finditer(found[1]) if not rest)
             return ""
         cited.append(paths)
-        pages.extend(int(page[1]) for page in _PAGE.finditer(found[1]))
+        pages.extend(page[1] or page[2] for page in _PAGE.finditer(found[1]))
         return ""
 
     said = one.read if one.kind == "row" else readable(one.text)

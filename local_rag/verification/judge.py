@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from local_rag.records import Passage, Verdict
+from local_rag.records import Passage, Verdict, page_number
 from local_rag.text.tokens import keyword_tokens
 from local_rag.verification.claims import Claim
 from local_rag.verification.evidence import Candidate, Documents, Mention, Names, candidates_for, place_of, verbatim
@@ -96,12 +96,17 @@ class Judge:
 
     def _with_page(self, claim: Claim, found: Judgement) -> Judgement:
         """Return a judgement that a statement stands on another page than it says, if it does."""
-        page = found.candidate.passage.page if found.candidate else None
-        # A passage may go on on the next page.
-        if found.verdict != "supported" or page is None or not claim.pages or {page, page + 1} & {*claim.pages}:
+        passage = found.candidate.passage if found.candidate else None
+        if found.verdict != "supported" or passage is None or passage.page is None or not claim.pages:
+            return found
+        page, label = passage.page, passage.page_label
+        # A passage may go on on the next page, and a page may be cited by its label or by its number in the file.
+        here = {str(page), str(page + 1), label, *([str(int(label) + 1)] if label.isdecimal() else [])}
+        if here & {one.lower() for one in claim.pages} or here & {*claim.pages}:
             return found
         said = ", ".join(f"page {one}" for one in claim.pages)
-        return replace(found, verdict="other document", differs=(Difference("place", said, f"page {page}"),))
+        there = f"page {page_number(page, label)}"
+        return replace(found, verdict="other document", differs=(Difference("place", said, there),))
 
     def _checked(self, claim: Claim, one: Judgement) -> Checked:
         quotes = [Evidence(one.candidate.place, one.differs)] if one.candidate else []

@@ -40,16 +40,17 @@ Best regards
     ("cited", "paths", "pages"),
     [
         ("(fees.md)", [("/d/fees.md",)], []),
-        ("(see Fees.md, p. 12)", [("/d/fees.md",)], [12]),
+        ("(see Fees.md, p. 12)", [("/d/fees.md",)], ["12"]),
         ("[Annual fees]", [("/d/fees.md",)], []),
-        ("(Annual fees, page 3)", [("/d/fees.md",)], [3]),
+        ("(Annual fees, page 3)", [("/d/fees.md",)], ["3"]),
         ("[1]", [("/d/rota.pdf",)], []),
         ("[^1]", [("/d/rota.pdf",)], []),
         ("[1, 2]", [("/d/rota.pdf",), ("/d/fees.md",)], []),
-        ("(p. 7)", [], [7]),
+        ("(p. 7)", [], ["7"]),
+        ("(fees.md, page iv)", [("/d/fees.md",)], ["iv"]),
     ],
 )
-def test_citations_are_read_and_left_out(cited: str, paths: Sequence[tuple[str, ...]], pages: Sequence[int]) -> None:
+def test_citations_are_read_and_left_out(cited: str, paths: Sequence[tuple[str, ...]], pages: Sequence[str]) -> None:
     text = f"The harbour fee is EUR 40 {cited}.\n\n[1] rota.pdf\n\n[2]: Annual fees\n"
     first = claims(text)[0]
     assert first.said == "The harbour fee is EUR 40."

@@ -111,6 +111,11 @@ def test_a_statement_of_another_document_than_it_names_is_told(text: str) -> Non
 def test_another_page_than_the_one_named_is_told() -> None:
     paged = [replace(ROTA, page=4, line=None)]
     assert check("Whoever is late stays ashore (rota.md, p. 4).", paged)[0].verdict == "supported"
+    labelled = [replace(ROTA, page=4, page_label="ii", line=None)]
+    for page in ("ii", "II", "4"):
+        assert check(f"Whoever is late stays ashore (rota.md, p. {page}).", labelled)[0].verdict == "supported"
+    (wrong,) = check("Whoever is late stays ashore (rota.md, p. iii).", labelled)
+    assert wrong.quotes[0].differs[0].written == "page ii (4 in the file)"
     (wrong,) = check("Whoever is late stays ashore (rota.md, p. 9).", paged)
     assert (wrong.verdict, wrong.quotes[0].differs[0].written) == ("other document", "page 4")
 
