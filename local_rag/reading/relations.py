@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+from pathlib import PurePath
 
 from local_rag.reading.converters.notation import counted_letters
 from local_rag.reading.converters.tables import MAY_TOTAL, TOTAL, fill_labels, find_header, has_digit, is_total
@@ -45,6 +46,7 @@ _NOTE = re.compile(
     r"|stand|erstellt|gepr\u00fcft|remarques?|l\u00e9gende)\b|[*\u2020\u00b9\u00b2]|\(\d\)|\d\) ",
     re.IGNORECASE,
 )
+_YEARS = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _COUNTED = re.compile(r"\b(?:year|no|number|count|qty|quantity|rank|#)\b", re.IGNORECASE)  # what has no such unit
 _REGULAR = 0.5  # of the rows, at most, are the forms of a column's cells that are written alike
 
@@ -76,7 +78,14 @@ def relations_of(document: Document) -> tuple[Relation, ...]:
         if table := _table(one):
             tables.append(table)
     month_first = writes_month_first(cell for table in tables for column in table.cells for cell in column[:_LOOK_AT])
-    return tuple(_relation(one, month_first) for one in tables)
+    around = document.title, PurePath(document.path).stem
+    return tuple(_relation(one, month_first, _year_of(one.found.name, one.found.sheet, *around)) for one in tables)
+
+
+def _year_of(*names: str) -> int | None:
+    """Return the year that the first of the names with years tells, if that is one."""
+    years = next(filter(None, ({*_YEARS.findall(name)} for name in names)), set[str]())
+    return int(years.pop()) if len(years) == 1 else None
 
 
 def _of_grids(grids: Iterable[Grid]) -> Iterator[_Found]:
@@ -193,11 +202,11 @@ def _is_struck(row: Sequence[str]) -> bool:
     return bool(filled) and is_struck(filled[0]) and 2 * sum(map(is_struck, filled)) > len(filled)
 
 
-def _relation(table: _Table, month_first: bool | None) -> Relation:
+def _relation(table: _Table, month_first: bool | None, year: int | None) -> Relation:
     found, rows, sections, used, cells = table.found, table.rows, table.sections, table.used, table.cells
     names = [_named(found, at) or f"Column {_letters(found.first_column + at)}" for at in used]
     totals = _totals(rows, cells)
-    writing = Writing(writes_decimal_comma(cell for column in cells for cell in column[:_LOOK_AT]), month_first)
+    writing = Writing(writes_decimal_comma(cell for column in cells for cell in column[:_LOOK_AT]), month_first, year)
     read = [_read(name, column, totals, writing) for name, column in zip(names, cells, strict=True)]
     if sums := _sums(read, totals):
         totals |= sums
@@ -253,6 +262,8 @@ def _remarks(table: _Table, at: int, name: str, read: ReadColumn) -> Iterator[st
     if read.marked:
         numbers = "is read as a plain number" if len(read.marked) == 1 else "are read as plain numbers"
         yield f"{', '.join(read.marked)} in *{name}* {numbers}."
+    if read.year:
+        yield f"The days in *{name}* are read as those of {read.year}, which the title of the table names."
     if read.guessed:
         day = read_date(read.guessed)
         yield f"{read.guessed} in *{name}* is read as {day}, the day first, which nothing in the file tells."
@@ -304,6 +315,8 @@ def _data_rows(found: _Found, width: int) -> tuple[list[tuple[int, Sequence[str]
         alone = number in heads or (
             len(filled) == 1 and width > _FEWEST_COLUMNS and not isinstance(filled[0], StoredNumber)
         )
+        if alone and is_total(filled[0]):  # of what has no stored value
+            continue
         if number in heads or (alone and not _is_entry(row, forms)) or number in found.whole:
             section = "" if _NOTE.match(filled[0]) else filled[0][:_LONGEST_NAME]
             waiting += 1
@@ -379,15 +392,16 @@ def _read(name: str, cells: Sequence[str], totals: set[int], writing: Writing) -
 
 
 def _sums(read: Sequence[ReadColumn], totals: set[int]) -> set[int]:
-    """Return the rows that sum those above them: such as "Total Q1", and the last row if it has no text."""
+    """Return the rows that sum those above them: such as "Total Q1", and the last row if it has hardly any text."""
     columns = [one.values for one in read if one.kind == "number"]
     found, last = set[int](), len(read[0].values) - 1
     whole, part = _Sums(len(columns)), _Sums(len(columns))  # of all rows above, and of those since the last total
     for at in range(last + 1):
         row = [column[at] for column in columns]
         if at not in totals and (_is_named_total(read, at) or at == last > 1) and (whole.has(row) or part.has(row)):
-            texts = [one.values[at] for one in read if isinstance(one.values[at], str)]
-            if _is_named_total(read, at) or all(is_missing(str(text)) for text in texts):
+            texts = [text for one in read if isinstance(text := one.values[at], str)]
+            labels = [text for text in texts if not is_missing(text)]
+            if _is_named_total(read, at) or not labels or (len(labels) == 1 and _is_bare(read, at)):
                 found.add(at)
         if at in totals or at in found:
             part = _Sums(len(columns))
@@ -395,6 +409,12 @@ def _sums(read: Sequence[ReadColumn], totals: set[int]) -> set[int]:
             whole.add(row)
             part.add(row)
     return found
+
+
+def _is_bare(read: Sequence[ReadColumn], at: int) -> bool:
+    """Return whether a row lacks what half of the columns have in the row above it, and that of the first one too."""
+    had = [one for one in read if one.values[at - 1] is not None]
+    return read[0].values[at] is None and 2 * sum(one.values[at] is not None for one in had) <= len(had)
 
 
 def _is_named_total(read: Sequence[ReadColumn], at: int) -> bool:

@@ -198,8 +198,15 @@ def _by_name(view: View) -> dict[tuple[str, ...], list[ViewColumn]]:
 def _of_names(
     left: ViewColumn, side: View, by_name: Mapping[tuple[str, ...], Sequence[ViewColumn]]
 ) -> Sequence[ViewColumn]:
-    """Return the columns "Name" of a table for what its rows are called: a customer of a table of customers."""
-    return by_name.get(("name",), ()) if left.keys and left.keys[-1] in side.names else ()
+    """Return the columns of a table that may name what its rows are: "Name" of customers, "Item no" of items."""
+    if not left.keys:
+        return ()
+    named = by_name.get(("name",), ()) if left.keys[-1] in side.names else ()
+    return [*named, *(one for one in side.columns if len(one.keys) > len(left.keys) and _begins(one.keys, left.keys))]
+
+
+def _begins(keys: Sequence[str], first: Sequence[str]) -> bool:
+    return tuple(keys[: len(first)]) == tuple(first)
 
 
 def _is_key(left: ViewColumn, right: ViewColumn, fact: View, side: View, held: RelationSet) -> bool:

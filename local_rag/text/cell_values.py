@@ -41,8 +41,8 @@ _SCALES = {"k": 10**3, "thousand": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6,
 _SCALES |= {"bn": 10**9, "billion": 10**9}
 _UNITS = frozenset(
     """mm cm m km in inch ft yd mi mg g kg t lb lbs oz ml cl l gal ms s sec min mins h hr hrs hour hours day days d week
-    weeks month months year years yr yrs pcs pc units kb mb gb tb kw mw kwh mwh w v a hz ha acres m² km² m2 km2 mph km/h
-    pts points people seats pages licences licenses nights""".split()  # noqa: SIM905
+    weeks month months year years yr yrs pcs pc units kb mb gb tb kw mw kwh mwh w v a hz ha acres m² km² m2 km2 m³ m3
+    °c °f mph km/h pts points people seats pages licences licenses nights""".split()  # noqa: SIM905
 )
 _DURATION = re.compile(r"(?P<hours>\d{1,5}):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d))?")
 _HOURS_NAMED = re.compile(r"\b(?:hours?|hrs?|duration|worked|time spent|break|overtime|stunden)\b", re.IGNORECASE)
@@ -52,6 +52,9 @@ _MONTH = rf"({ENGLISH_MONTH})\.?"
 _WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s)?"
 _DAY_FIRST = re.compile(rf"{_WEEKDAY}(\d{{1,2}})(?:st|nd|rd|th)?[-. ]\s?{_MONTH},?[- ](\d{{4}}|\d{{2}})", re.IGNORECASE)
 _MONTH_FIRST = re.compile(rf"{_WEEKDAY}{_MONTH}\s(\d{{1,2}})(?:st|nd|rd|th)?,?\s(\d{{4}})", re.IGNORECASE)
+_DAY_OF_YEAR = re.compile(
+    rf"{_WEEKDAY}(?:(\d{{1,2}})(?:st|nd|rd|th)?[-. ]\s?{_MONTH}|{_MONTH}\s(\d{{1,2}})(?:st|nd|rd|th)?)", re.IGNORECASE
+)
 _MONTH_ALONE = re.compile(rf"{_MONTH}[- ](\d{{4}})", re.IGNORECASE)
 _IDENTIFIER = re.compile(
     r"(?:.*\b)?(?:no|nr|num|id|ids|code|codes|zip|postcode|postal code|phone|telephone|mobile|fax|sku|isbn|ean|vat"
@@ -90,7 +93,8 @@ class ReadColumn:
     """The values of a column, None where a cell holds none, and their unit; `units` are those of each cell if mixed.
 
     A cell that is no number among numbers keeps its text. `marked` are some numbers that stand with a sign of a note or
-    of a rough number, and `guessed` is a date of which nothing tells whether its day or its month comes first.
+    of a rough number, `guessed` is a date of which nothing tells whether its day or its month comes first, and `year`
+    that of days which are written without one.
     """
 
     kind: ColumnKind
@@ -99,17 +103,19 @@ class ReadColumn:
     units: tuple[str, ...] = ()
     marked: tuple[str, ...] = ()
     guessed: str = ""
+    year: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How a table writes what may be either: a comma before the fraction, and a month before the day; None if unknown.
+    """How a table writes what may be either: a comma before the fraction, a month before the day; None if unknown.
 
     What the cells of a column tell by themselves comes first.
     """
 
     decimal_comma: bool | None = None
     month_first: bool | None = None
+    year: int | None = None  # of days that are written without one
 
 
 _UNKNOWN_WRITING = Writing()
@@ -298,15 +304,27 @@ def _dates(_name: str, cells: Sequence[str], filled: Sequence[str], writing: Wri
     own = writes_month_first(filled)
     known = writing.month_first if own is None else own
     month_first = bool(known)
-    if not _is_frequent([read_date(cell, month_first=month_first) for cell in filled[:_SAMPLE]]):
+
+    def day(cell: str) -> str | None:
+        return read_date(cell, month_first=month_first) or (_day_of_year(cell, writing.year) if writing.year else None)
+
+    if not _is_frequent([day(cell) for cell in filled[:_SAMPLE]]):
         return None
-    read = [None if is_missing(cell) else read_date(cell, month_first=month_first) for cell in cells]
+    read = [None if is_missing(cell) else day(cell) for cell in cells]
     if sum(one is not None for one in read) < _SHARE * len(filled):
         return None
     values: list[Value] = [
         one or (None if is_missing(cell) else str(cell)) for one, cell in zip(read, cells, strict=True)
     ]
-    return ReadColumn("date", values, guessed=next(filter(_is_either, filled), "") if known is None else "")
+    year = writing.year if any(_DAY_OF_YEAR.fullmatch(cell.strip()) for cell in filled) else None
+    guessed = next(filter(_is_either, filled), "") if known is None else ""
+    return ReadColumn("date", values, guessed=guessed, year=year)
+
+
+def _day_of_year(cell: str, year: int) -> str | None:
+    """Return the day of a cell that names none of a year: 10 Mar, Thu 1 May."""
+    match = _DAY_OF_YEAR.fullmatch(cell.strip()) if len(cell) <= _LONGEST else None
+    return match and _day(str(year), month_number(match[2] or match[3]), match[1] or match[4])
 
 
 def _is_either(cell: str) -> bool:

@@ -3,6 +3,7 @@
 import json
 import zlib
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,68 @@ def test_a_row_of_units_is_no_data(tmp_path: Path) -> None:
     assert relation.rows == 2
     units: Cells = [["Name", "Sign"], ["kilogram", "kg"], ["euro", "EUR"]]
     assert relations(tmp_path, units)[0].rows == 2
+
+
+def test_a_row_of_units_may_have_units_that_are_not_known(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(
+        "Batch;Oven;Heat;Time;Water;Loss;Note\n;;\u00b0C;h:mm;m\u00b3/d;%;\n"
+        "B1;Old;220;1:10;-;4;ok\nB2;New;230;0:55;-;5;\nB3;New;235;1:05;2.5;3;late\n"
+    )
+    [relation] = relations_of(read(tmp_path / "a.csv"))
+    assert relation.rows == 3
+    assert names(relation)[2:6] == ["Heat (\u00b0C)", "Time (h:mm)", "Water (m\u00b3/d)", "Loss (%)"]
+    first: Cells = [["Name", "Colour", "Age"], ["Rex", "red", "ok"], ["Tom", "blue", 4], ["Ann", "kg", 5]]
+    assert relations(tmp_path, first)[0].rows == 3, "values are no units, even with one word that is"
+
+
+def test_a_last_row_that_only_holds_the_sum_is_a_total_whatever_it_is_called(tmp_path: Path) -> None:
+    rows: Cells = [
+        ["Cow", "Name", "Breed", "Milk"],
+        ["1", "Zenzi", "A", 30],
+        ["2", "Vroni", "B", 12],
+        ["3", "Lies", "A", 8],
+    ]
+    [relation] = relations(tmp_path, [*rows, [None, "Herd", None, 50]])
+    assert (relation.rows, relation.totals) == (3, 1)
+    for last in ([None, "Herd", None, 51], ["4", "Herd", "A", 50]):
+        [relation] = relations(tmp_path, [*rows, last])
+        assert (relation.rows, relation.totals) == (4, 0)
+
+
+def test_a_total_without_a_value_begins_no_section(tmp_path: Path) -> None:
+    rows: Cells = [
+        ["Week", "Picker", "Kilos"], [36, "Ann", 3], [36, "Bo", 4], ["Week 36 total"], [37, "Ann", 5],
+        ["Week 37 total"], [38, "Bo", 6], ["Week 38 total"],
+    ]  # fmt: skip
+    [relation] = relations(tmp_path, rows)
+    assert names(relation) == ["Week", "Picker", "Kilos"]
+    assert relation.rows == 4
+
+
+def test_days_without_a_year_are_of_the_year_that_the_title_names(tmp_path: Path) -> None:
+    days = ["Sat 1 Mar", "Mon 10 Mar", "March 12", "-", "2nd Apr"]
+    rows: Cells = [["Haulage - March 2025"], ["Date", "Load"], *([day, number] for number, day in enumerate(days))]
+    [relation] = relations(tmp_path, rows)
+    assert [row[0] for row in values(relation)] == ["2025-03-01", "2025-03-10", "2025-03-12", None, "2025-04-02"]
+    assert relation.columns[0].remarks == (
+        "The days in *Date* are read as those of 2025, which the title of the table names.",
+    )
+    for title in ("Haulage", "Season 2024/2025, from 2024 to 2025"):
+        [relation] = relations(tmp_path, [[title], *rows[1:]])
+        assert relation.columns[0].kind == "text", "of which year nothing tells"
+
+
+def test_a_date_whose_format_shows_no_year_keeps_its_own(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active.append(["Sailing", "Cars"])
+    for day in (5, 6, 7):
+        book.active.append([date(2025, 7, day), day])
+        book.active.cell(day - 3, 1).number_format = "ddd d mmm"
+    book.save(tmp_path / "a.xlsx")
+    document = read(tmp_path / "a.xlsx")
+    assert "Sailing: 2025-07-05; Cars: 5" in document.text
+    [relation] = relations_of(document)
+    assert relation.columns[0].kind == "date"
 
 
 def test_blank_rows_below_the_header_and_between_groups_end_nothing(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """What a program computes, whatever question it was made for."""
 
 import itertools
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from local_rag.tables.program import (
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.run import NoRowsError, run
 from local_rag.tables.views import joins, view_of
+from scripts.benchmarks.sheets import open_tables
 
 
 def computed(tables: RelationSet, name: str, operation: str, question: str = "", **how: Any) -> TableAnswer:
@@ -148,6 +151,16 @@ def test_a_join_answers_of_one_table_by_the_other(tables: RelationSet) -> None:
     relations = tuple("is" if names[one.column] == "Country" and one.end else "" for one in found)
     program = Program("sum", relations, ("",) * len(names), measure=names.index("Net EUR"))
     assert run(computation(program, view, found), tables).value == 100.5
+
+
+def test_a_table_is_joined_by_the_number_of_what_the_other_lists(tmp_path: Path) -> None:
+    (files := tmp_path / "files").mkdir()
+    (library := tmp_path / "library").mkdir()
+    (files / "loans.csv").write_text("Item,Borrower\nW1,Ann\nW2,Bo\nH1,Cy\n")
+    (files / "stock.csv").write_text("Item no,Type\nW1,Wheelchair\nW2,Wheelchair\nH1,Hoist\n")
+    with closing(open_tables(files, library)) as tables:
+        views = {one.columns[0].name: one for one in joins([view_of(one) for one in tables.named], tables)}
+    assert [one.name for one in views["Item"].columns] == ["Item", "Borrower", "Type"]
 
 
 def test_what_no_row_has_is_no_value(tables: RelationSet) -> None:

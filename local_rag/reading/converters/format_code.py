@@ -187,6 +187,13 @@ def is_ambiguous(parts: Sequence[Part]) -> bool:
     return short_year or not (dotted or letters.find("ymd") >= 0)
 
 
+def lacks_year(parts: Sequence[Part]) -> bool:
+    """Return whether a day of a month is shown without its year: Tue 1 Jul."""
+    texts = [part.text for part in parts if part.kind == "date"]
+    has_day = any(text[0] == "d" and len(text) < _NAMES for text in texts)
+    return has_day and any(text[0] == "m" for text in texts) and not any(text[0] == "y" for text in texts)
+
+
 def is_moment(parts: Sequence[Part]) -> bool:
     """Return whether a day of a year is shown with its time."""
     return set("ymdh") <= {part.text[0] for part in parts if part.kind == "date"}

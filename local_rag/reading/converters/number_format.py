@@ -17,6 +17,7 @@ from local_rag.reading.converters.format_code import (
     choose_section,
     is_ambiguous,
     is_moment,
+    lacks_year,
     show_date,
     show_iso,
 )
@@ -50,7 +51,8 @@ def show_number(value: float, code: str, *, from_1904: bool = False) -> str:
 def show_cell(value: float, code: str, *, from_1904: bool = False) -> str:
     """Write a number as `show_number` does, but a date that could be read as another as 2024-03-05.
 
-    So is a date whose format shows a time of day, if the value has none: programs write such formats for all dates.
+    So is a day whose format shows no year, and one with a time of day that the value does not have: programs write such
+    formats for all dates.
     """
     if code == "General":
         return _plain(value)
@@ -58,7 +60,7 @@ def show_cell(value: float, code: str, *, from_1904: bool = False) -> str:
     if (
         section
         and section.has("date")
-        and (is_ambiguous(section.parts) or (value % 1 == 0 and is_moment(section.parts)))
+        and (is_ambiguous(section.parts) or lacks_year(section.parts) or (value % 1 == 0 and is_moment(section.parts)))
     ):
         parts = [part for part in section.parts if value % 1 or part.text[:1] in set("ymd")]
         return show_iso(value, parts, from_1904=from_1904) or _plain(value)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from local_rag.text.cell_values import unit_of_name
+from local_rag.text.cell_values import is_missing, unit_of_name
 
 Row = Sequence[str]  # cells without line breaks, empty ones as ""
 Numbered = tuple[int, Row]  # with its number in the file
@@ -14,12 +14,14 @@ Numbered = tuple[int, Row]  # with its number in the file
 _LOOK_AT = 50  # rows of a table that decide where its header is
 _LEADING = 5  # columns among which the labels of groups begin
 _FEWEST_GROUPS = 2  # above columns of the same names
+_LONGEST_UNIT = 12  # characters
 _LONGEST_NAME = 200  # characters of a name that each row repeats
 _NUMBER = re.compile(
     r"[-+(]{0,2}\s?(?:[€$£¥]|[A-Z]{2,3}\s)?\s?[-+]?(?:\d[\d.,'\u2019\u00a0\u202f ]*|[.,]\d+)(?:[eE][-+]?\d+)?\s?"
     r"(?:%|‰|[€$£¥]|[A-Z]{3})?\)?"
 )
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d(?::\d\d)?)?|\d{1,2}[./]\d{1,2}[./]\d{2,4}|\d{1,2}:\d\d(?::\d\d)?")
+_CLOCK = re.compile(r"\d{1,3}:[0-5]\d(?::[0-5]\d)?")
 TOTAL = re.compile(
     r"(?:(?:grand|sub|overall|net|gross)?[- ]?totals?|sums?"
     r"|(?:grand )?total (?:amount|sum|hours|budget|for|of|in|\d).{0,40}"
@@ -234,16 +236,19 @@ def _groups_above(groups: Row, names: Row) -> list[str]:
 
 
 def _are_units(row: Row, names: Row, below: Sequence[Row]) -> bool:
-    """Return whether the cells of a row below the header are the units of the numbers below them."""
+    """Return whether the cells of a row below the header are the units of the numbers below them.
+
+    Not every unit is known, but one of them is, and above other things than numbers the row is blank.
+    """
     filled = [at for at, cell in enumerate(row) if cell]
     for at in filled:
-        values = [line[at] for line in below if at < len(line) and line[at]]
+        values = [line[at] for line in below if at < len(line) and not is_missing(line[at])]
         is_named = at < len(names) and names[at] and "(" not in names[at]
-        if not is_named or not unit_of_name(f"({row[at].strip('()[]')})"):
+        if not is_named or len(row[at]) > _LONGEST_UNIT or any(map(str.isdecimal, row[at])):
             return False
-        if not values or sum(map(is_number, values)) < len(values) / 2:
+        if not values or sum(is_number(one) or bool(_CLOCK.fullmatch(one)) for one in values) < len(values) / 2:
             return False
-    return bool(filled)
+    return any(unit_of_name(f"({row[at].strip('()[]')})") for at in filled)
 
 
 def _joined(rows: Sequence[Row]) -> tuple[str, ...]:
