@@ -51,6 +51,7 @@ _CONVERTERS = {
     ".mht .mhtml": "mail.convert_web_archive",
     ".msg": "outlook.convert_msg",
     ".rtf": "rich_text.convert_rtf",
+    ".vcf .vcard": "contacts.convert_contacts",
     ".srt .vtt": "subtitles.convert_subtitles",
     ".htm .html .xhtml": "html_pages.convert_html",
     ".ipynb": "notebooks.convert_notebook",
@@ -175,6 +176,7 @@ _SOURCES = {  # what a reader calls a document, by the converter of its format
     "office.convert_pptx": "slides",
     "open_document.convert_odp": "slides",
     "calendars.": "calendar",
+    "contacts.": "contact",
 }
 
 

@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
+from local_rag.reading.converters.content_lines import ContentLine, content_lines, unescaped
 from local_rag.reading.converters.converted import Converted, Sections
 from local_rag.reading.decode import decode_with_notes
 from local_rag.records import Heading
 from local_rag.text.dates import DAY_NAMES
 
-_LINE = re.compile(r'([A-Za-z-]{1,60})((?:;[^:;"]*(?:"[^"]*"[^:;"]*)*)*):(.*)', re.DOTALL)
-_PARAMETER = re.compile(r';([A-Za-z-]{1,60})=(?:"([^"]*)"|([^;:"]*))')
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?(Z?)")
 _DURATION = re.compile(r"(-?)P(?:(\d{1,4})W)?(?:(\d{1,4})D)?(?:T(?:(\d{1,4})H)?(?:(\d{1,4})M)?(?:\d{1,4}S)?)?")
 _ENTRIES = {"VEVENT", "VTODO", "VJOURNAL"}
@@ -25,9 +24,6 @@ _UNITS = {
 _DAYS = {name[:2].upper(): name for name in DAY_NAMES}
 _DAY = re.compile(r"([+-]?\d{1,2})?(MO|TU|WE|TH|FR|SA|SU)")
 _PLACES = {"1": "first ", "2": "second ", "3": "third ", "4": "fourth ", "5": "fifth ", "-1": "last "}
-
-# A line of a part of a calendar: name, parameters, value.
-_Line = tuple[str, dict[str, str], str]
 
 
 def convert_calendar(data: bytes) -> Converted:
@@ -53,14 +49,9 @@ def add_entries(sections: Sections, text: str) -> list[str]:
 
 def _entries(text: str) -> Iterator[str]:
     """Yield the entries; what describes time zones and alarms is none."""
-    lines = re.sub(r"\n[ \t]", "", text).split("\n")
-    open_parts: list[tuple[str, list[_Line]]] = []
+    open_parts: list[tuple[str, list[ContentLine]]] = []
     is_cancelled = False
-    for line in lines:
-        found = _LINE.fullmatch(line.strip())
-        if found is None:
-            continue
-        name, value = found[1].upper(), found[3]
+    for name, parameters, value in content_lines(text):
         if name == "BEGIN":
             open_parts.append((value.strip().upper(), []))
         elif name == "END" and open_parts:
@@ -68,13 +59,12 @@ def _entries(text: str) -> Iterator[str]:
         elif name == "METHOD":
             is_cancelled = value.strip().upper() == "CANCEL"
         elif open_parts and open_parts[-1][0] in _ENTRIES:
-            parameters = {one[1].upper(): one[2] or one[3] for one in _PARAMETER.finditer(found[2])}
             open_parts[-1][1].append((name, parameters, value))
     for kind, unended in open_parts:
         yield from _entry(kind, unended, is_cancelled=is_cancelled)
 
 
-def _entry(kind: str, lines: list[_Line], *, is_cancelled: bool) -> Iterator[str]:
+def _entry(kind: str, lines: list[ContentLine], *, is_cancelled: bool) -> Iterator[str]:
     if is_cancelled and not any(name == "STATUS" for name, _, _ in lines):
         lines.insert(1, ("STATUS", {}, "CANCELLED"))
     named = [(_NAMES[name], _value(name, options, value)) for name, options, value in lines if name in _NAMES]
@@ -99,7 +89,7 @@ def _value(name: str, parameters: dict[str, str], value: str) -> str:
         return value.strip().lower().replace("-", " ")
     if name == "DURATION":
         return _duration(value)
-    return re.sub(r"\\([,;\\])", r"\1", re.sub(r"\\[nN]", "\n", value))
+    return unescaped(value)
 
 
 def _time(value: str, zone: str) -> str:
