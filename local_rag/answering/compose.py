@@ -2,16 +2,16 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from local_rag.answering.answer_checks import asks_of_all_rows, gives_number
 from local_rag.answering.attribution import Attribution
 from local_rag.answering.blocks import Kind
 from local_rag.answering.selection import Source, run_of, shown_of
 from local_rag.answering.translations import translated
-from local_rag.answering.units import Unit, split_units
+from local_rag.answering.units import Unit, source_heading, split_units
 from local_rag.plan_records import Plan
-from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport
+from local_rag.records import Answer, Citation, Outcome, Passage, Quote, SentenceSupport, Shown
 from local_rag.retrieval.question import Question
 from local_rag.text.list_labels import label_at
 from local_rag.text.tokens import keyword_tokens
@@ -25,6 +25,7 @@ UNSURE = "Quoted because no answer from these lines is sure enough."
 LACKING = "Quoted because the answer of the model has a number or name that these lines lack."
 STANDS_ON_NOTHING = "Quoted because these lines say too little of what the model answered."
 NO_NUMBER = "Quoted because the model found no number that the question asks for."
+DIFFERS = "Quoted because another document, perhaps a later one, says something else."
 NO_TIME = "Quoted because there was no time for the model to read."
 OF_ALL_ROWS = "Quoted because the question is about all rows, and the model has read some of them."
 _CLOSEST = 3  # passages to name if there is no answer
@@ -122,7 +123,7 @@ def compose(
         quotes=tuple(quotes),
         shown=tuple(shown_of(sources)),
         read=tuple(source.passage for source in sources),
-        closest=tuple(source.passage for source in sources[:_CLOSEST]) if outcome == "refused" else (),
+        closest=_closest(sources) if outcome == "refused" else (),
         support=tuple(_support(one) for part in said if outcome == "answered" for one in part.given),
         probability=min(likely, default=None),
         threshold=threshold,
@@ -131,6 +132,36 @@ def compose(
         tokens=tokens,
         reason=_reason(said[0], question) if outcome == "quoted" else "",
     )
+
+
+def compose_differing(answer: Answer, passage: Passage, unit: Unit, question: Question) -> Answer:
+    """Return an answer as quotations of what it stands on and of a line of another document that says otherwise."""
+    known = (number for number, one in enumerate(answer.read, start=1) if one.chunk_id == passage.chunk_id)
+    number = next(known, len(answer.read) + 1)
+    new = number > len(answer.read)
+    rival = Quote(
+        passage.text[unit.start : unit.end][:_LONGEST], number, unit.start, min(unit.end, unit.start + _LONGEST)
+    )
+    quotes = [*answer.quotes[: MOST_LINES - 1], rival]
+    passages = [*answer.read, *([passage] if new else [])]
+    lines = [f"- {in_lines(one.text)} [{one.citation}]" for one in quotes]
+    return replace(
+        answer,
+        text="\n".join([translated(NOT_SURE, question.asked), *lines]),
+        outcome="quoted",
+        quotes=tuple(quotes),
+        citations=tuple(Citation(one, passages[one - 1]) for one in sorted({one.citation for one in quotes})),
+        read=tuple(passages),
+        shown=(*answer.shown, *([Shown(number, f"{source_heading(passage)}\n{unit.text}")] if new else [])),
+        support=(),
+        reason=translated(DIFFERS, question.asked),
+    )
+
+
+def _closest(sources: Sequence[Source]) -> tuple[Passage, ...]:
+    """Return the best passages; two sources may show parts of the same one."""
+    passages = {source.passage.chunk_id: source.passage for source in reversed(sources)}
+    return tuple(reversed(passages.values()))[:_CLOSEST]
 
 
 def _reason(part: Part, question: Question) -> str:

@@ -11,11 +11,14 @@ from time import perf_counter
 from typing import TypeAlias
 
 from local_rag.answering.answerer import Answerer, Draft
+from local_rag.answering.compose import compose_differing
+from local_rag.answering.rivals import rival_of
 from local_rag.answering.selection import (
     FIRST_TOKENS,
     MORE_TOKENS,
     SHOWN_TOKENS,
     Source,
+    rank_passages,
     select_sources,
     take_turns,
     whole_sources,
@@ -54,6 +57,11 @@ class Candidates:
     lists: Sequence[Sequence[Passage]]
     before: Turn | None = None
     corrections: tuple[Correction, ...] = ()
+
+    @property
+    def asked(self) -> str:
+        """Return the question, with the one that it follows."""
+        return f"{self.before.question} {self.question.text}" if self.before else self.question.text
 
 
 class AnswerPipeline:
@@ -121,16 +129,17 @@ class AnswerPipeline:
         translation = read_question(text, question.text, self._options.kind) if text else question
         return translation if self._share_known(translation) > known else question
 
-    def select(self, found: Candidates, tokens: int = 0) -> list[Source]:
+    def select(self, found: Candidates, tokens: int = 0, read: Sequence[Source] = ()) -> list[Source]:
         """Choose what of the passages the model is shown: their best parts, or as many whole as the options say.
 
-        Their best parts are as many `tokens`, or those that its form begins with.
+        Their best parts are as many `tokens`, or those that its form begins with, with what it has `read` before.
         """
         tokens, reader = tokens or self._steps(found.question)[0], self._open_reader()
-        asked = f"{found.before.question} {found.question.text}" if found.before else found.question.text
         if self._options.passages is not None:
-            return whole_sources(asked, found.lists, reader=reader)
-        return select_sources(asked, found.lists, count_tokens=self._count_tokens, reader=reader, tokens=tokens)
+            return whole_sources(found.asked, found.lists, reader=reader)
+        return select_sources(
+            found.asked, found.lists, count_tokens=self._count_tokens, reader=reader, tokens=tokens, read=read
+        )
 
     def select_most(self, found: Candidates) -> list[Source]:
         """Choose the most that the model is shown: all of it, or what it reads last where nothing before answers."""
@@ -153,16 +162,17 @@ class AnswerPipeline:
     def draft(self, found: Candidates) -> Draft | None:
         """Read and write as for an answer, and decide nothing; None where nothing was found."""
         with self._answerer() as answerer:
-            return answerer.draft(found.question, self.select(found), more=self._more(found), before=found.before)
+            sources = self.select(found)
+            return answerer.draft(found.question, sources, more=self._more(found, sources), before=found.before)
 
-    def _more(self, found: Candidates) -> Iterator[Callable[[], list[Source]]]:
+    def _more(self, found: Candidates, read: Sequence[Source]) -> Iterator[Callable[[], list[Source]]]:
         """Yield what selects more sources, where those before do not answer and there is time."""
         for tokens in () if self._options.passages else self._steps(found.question)[1:]:
             if self._in_time(tokens) == tokens:
-                yield partial(self._select_more, found, tokens)
+                yield partial(self._select_more, found, tokens, read)
 
-    def _select_more(self, found: Candidates, tokens: int) -> list[Source]:
-        return self._told(self.select(found, tokens))
+    def _select_more(self, found: Candidates, tokens: int, read: Sequence[Source]) -> list[Source]:
+        return self._told(self.select(found, tokens, read))
 
     def _told(self, sources: list[Source]) -> list[Source]:
         """Tell how many sources the model will read, and how long that takes; return them."""
@@ -235,12 +245,13 @@ class AnswerPipeline:
             with self._answerer() as answerer:
                 answer = answerer.answer(
                     *asked,
-                    more=self._more(found),
+                    more=self._more(found, asked[1]),
                     before=found.before,
                     strict=options.strict,
                     anyway=options.anyway,
                     show=show,
                 )
+        answer = self._with_rival(answer, found)
         return replace(
             answer,
             corrections=found.corrections,
@@ -248,6 +259,17 @@ class AnswerPipeline:
             passages=tuple(passages),
             look_alikes=look_alikes(question.text, answer.citations, answer.read),
         )
+
+    def _with_rival(self, answer: Answer, found: Candidates) -> Answer:
+        """Quote the documents in place of an answer where another one, perhaps a later one, says otherwise."""
+        question = found.question
+        if not answer.answered or self._options.anyway or question.parts or self._options.filters.as_of is not None:
+            return answer
+        ranked = rank_passages(found.asked, found.lists, self._open_reader())  # the readings are kept
+        said = " ".join(one.sentence for one in answer.support if one.supported)
+        own = [one.passage for one in answer.citations]
+        rival = rival_of(ranked, question.plan.answer_type, question.text, said, own)
+        return compose_differing(answer, *rival, question) if rival else answer
 
     def _name_versions(self, answer: Answer) -> Answer:
         """Name what the versions of the quoted documents say, if they say different things."""

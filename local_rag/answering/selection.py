@@ -63,6 +63,26 @@ class Source:
         return source_heading(self.passage) + (_STRUCK if struck_spans(self.text) else "")
 
 
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """The passages `found` for a question, and of the first ones the units in reading order, with their ranks.
+
+    `answers` are the reader's logits that a passage answers, by its index.
+    """
+
+    found: Sequence[Passage]
+    passages: Sequence[Passage]
+    units: Sequence[Unit]
+    answers: Mapping[int, float]
+
+
+def rank_passages(question: str, lists: Sequence[Sequence[Passage]], reader: Reader | None) -> Ranked:
+    """Rank what is in the first passages found for a question and each of its parts, without copies."""
+    found = drop_copies(take_turns(lists))
+    passages = found[:_PASSAGES] + [one for one in found[_PASSAGES:] if one.path == found[0].path]
+    return Ranked(found, passages, *ranked_units(question, passages, reader))
+
+
 def select_sources(
     question: str,
     lists: Sequence[Sequence[Passage]],
@@ -70,17 +90,20 @@ def select_sources(
     count_tokens: Callable[[str], int],
     reader: Reader | None,
     tokens: int = SHOWN_TOKENS,
+    read: Sequence[Source] = (),
 ) -> list[Source]:
     """Return the sources for a question, best first, from the passages found for it and for each of its parts.
+
+    Those that were `read` before come last, unchanged, and what they show is not shown again: a prompt puts the best
+    source last, so the longer prompt begins with the shorter one, whose reading is kept.
 
     The best units of the first passages are shown, each with what belongs to it in the same text, until `tokens` are
     used. The best unit of the first passage is among them, unless the best of all leaves no room. Showing it always
     gave no more right answers: a sure model stopped reading before it had seen the right line. If a question names a
     day, and a row of that day is there, rows of other days are not shown.
     """
-    found = drop_copies(take_turns(lists))
-    passages = found[:_PASSAGES] + [one for one in found[_PASSAGES:] if one.path == found[0].path]
-    units, answers = ranked_units(question, passages, reader)
+    ranked = rank_passages(question, lists, reader)
+    passages, units, answers = ranked.passages, ranked.units, ranked.answers
     chosen = dict[int, None]()  # indexes of units
     others = _of_other_days(question, units)
     room = tokens
@@ -113,10 +136,12 @@ def select_sources(
             if (needed := cost(whole)) <= min(room, tokens * _WHOLE):
                 room -= needed
                 chosen |= dict.fromkeys(whole)
-    names = DocumentNames(question, found)
-    sources = _sources(passages, units, chosen, answers)
+    names = DocumentNames(question, ranked.found)
+    known = {(one.passage.chunk_id, unit.start) for one in read for unit in one.units}
+    shown = [at for at in chosen if (passages[units[at].passage].chunk_id, units[at].start) not in known]
+    sources = _sources(passages, units, shown, answers)
     # A party may be named in a sentence of the passage that is not shown.
-    return [replace(one, passage=names.name(one.passage, one.text)) for one in sources]
+    return [*(replace(one, passage=names.name(one.passage, one.text)) for one in sources), *read]
 
 
 def _of_other_days(question: str, units: Sequence[Unit]) -> set[int]:

@@ -278,3 +278,15 @@ def test_what_differs_in_the_one_number_or_name_that_matters_is_no_copy() -> Non
         assert [place.also_in for place in found] == [(), ()]
     [kept] = drop_copies(copies(("a.md", clause), ("b.md", clause.replace("measures", "counts"))))
     assert kept.also_in == ("b.md:1",)
+
+
+@given(st.lists(_TEXT.map("".join), min_size=1, max_size=9), st.integers(1, 20), st.integers(21, 80))
+def test_more_is_shown_before_what_was_read_and_never_again(texts: list[str], first: int, more: int) -> None:
+    lists = [numbered(*texts, title="The title")]
+    read = select_sources("Boat?", lists, count_tokens=count, reader=None, tokens=first)
+    sources = select_sources("Boat?", lists, count_tokens=count, reader=None, tokens=more, read=read)
+    assert sources[len(sources) - len(read) :] == read, "so the longer prompt begins with the shorter one"
+    shown = [(one.passage.chunk_id, unit.start) for one in sources for unit in one.units]
+    assert len(shown) == len({*shown})
+    once = select_sources("Boat?", lists, count_tokens=count, reader=None, tokens=more)
+    assert {(one.passage.chunk_id, unit.start) for one in once for unit in one.units} <= {*shown}

@@ -1,0 +1,68 @@
+"""Answers that another document, perhaps a later one, contradicts."""
+
+from dataclasses import replace
+
+import pytest
+
+from local_rag.answering.answerer import Answerer
+from local_rag.answering.compose import DIFFERS, NOT_SURE
+from local_rag.answering.pipeline import AnswerPipeline
+from local_rag.asking import DEFAULT_OPTIONS, AskOptions
+from local_rag.records import Answer, Passage, Provenance
+from local_rag.retrieval.question import read_question
+from local_rag.retrieval.searcher import Trace
+from tests.fakes import FakeGenerator, FakeReader, passage
+
+RULES = replace(
+    passage("Partners pay GBP 15 a day abroad.", key=1, path="rules.md"), provenance=Provenance(date="2024-03-01")
+)
+MINUTES = replace(
+    passage("Partners on tours abroad pay GBP 20 a day.", key=2, path="minutes.txt"),
+    provenance=Provenance(date="2024-10-08"),
+)
+
+
+def answered(*found: Passage, options: AskOptions = DEFAULT_OPTIONS, doubted: str = "") -> Answer:
+    """Answer from the first passage; the reader takes no line with a `doubted` word for an answer."""
+    reader = FakeReader(lambda _question, text: -5.0 if doubted and doubted in text else 2.0 - 0.1 * ("20" in text))
+    answerer = Answerer(lambda: FakeGenerator(lambda _: "Partners pay GBP 15 a day abroad."))
+    pipeline = AnswerPipeline(
+        lambda *_args, **_how: Trace(list(found), {}, {}), lambda: answerer, len, options, open_reader=lambda: reader
+    )
+    question = read_question("How much does a partner pay a day on a tour abroad?")
+    assert question.plan.answer_type == "number"
+    return pipeline.ask(question, show=lambda _: None, on_passages=lambda _: None)
+
+
+def test_where_another_document_says_otherwise_both_are_quoted() -> None:
+    answer = answered(RULES, MINUTES)
+    assert (answer.outcome, answer.reason) == ("quoted", DIFFERS)
+    first, second = answer.text.splitlines()[1:]
+    assert answer.text.startswith(NOT_SURE)
+    assert "GBP 15" in first
+    assert "GBP 20" in second
+    for quote, citation in zip(answer.quotes, answer.citations, strict=True):
+        assert answer.read[quote.citation - 1] == citation.passage
+        assert quote.text in citation.passage.text
+    assert len(answer.shown) == len(answer.read)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(MINUTES, provenance=Provenance(date="2023-01-01")),  # an older one
+        replace(MINUTES, provenance=Provenance()),  # perhaps older
+        replace(MINUTES, text="Partners on tours abroad pay GBP 15 a day, not 20."),
+        replace(MINUTES, text="Partners on tours abroad pay as before."),
+        replace(MINUTES, text="20 partners may come on tours abroad."),  # of something else
+        replace(MINUTES, path="rules.md"),
+        replace(MINUTES, path="rates.xlsx"),  # its date is that of an export
+    ],
+)
+def test_what_says_the_same_or_is_not_later_leaves_the_answer(other: Passage) -> None:
+    assert answered(RULES, other).outcome == "answered"
+
+
+def test_a_line_that_does_not_answer_and_a_wish_for_an_answer_leave_it() -> None:
+    assert answered(RULES, MINUTES, doubted="tours").outcome == "answered"
+    assert answered(RULES, MINUTES, options=AskOptions(anyway=True)).outcome == "answered"
