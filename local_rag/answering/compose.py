@@ -134,27 +134,30 @@ def compose(
     )
 
 
-def compose_differing(answer: Answer, passage: Passage, unit: Unit, question: Question) -> Answer:
-    """Return an answer as quotations of what it stands on and of a line of another document that says otherwise."""
-    known = (number for number, one in enumerate(answer.read, start=1) if one.chunk_id == passage.chunk_id)
-    number = next(known, len(answer.read) + 1)
-    new = number > len(answer.read)
-    rival = Quote(
-        passage.text[unit.start : unit.end][:_LONGEST], number, unit.start, min(unit.end, unit.start + _LONGEST)
-    )
-    quotes = [*answer.quotes[: MOST_LINES - 1], rival]
-    passages = [*answer.read, *([passage] if new else [])]
-    lines = [f"- {in_lines(one.text)} [{one.citation}]" for one in quotes]
+def compose_overlooked(
+    answer: Answer, lines: Sequence[tuple[Passage, Unit]], reason: str, question: Question
+) -> Answer:
+    """Return an answer as quotations of what it stands on and of lines that it overlooks, for a reason."""
+    numbers = {one.chunk_id: number for number, one in reversed([*enumerate(answer.read, start=1)])}
+    passages, shown, quotes = list(answer.read), list(answer.shown), list(answer.quotes[: MOST_LINES - 1])
+    for passage, unit in lines[: MOST_LINES - len(quotes)]:
+        if passage.chunk_id not in numbers:
+            passages.append(passage)
+            numbers[passage.chunk_id] = len(passages)
+            shown.append(Shown(len(passages), f"{source_heading(passage)}\n{unit.text}"))
+        start, end = unit.start, min(unit.end, unit.start + _LONGEST)
+        quotes.append(Quote(passage.text[start:end], numbers[passage.chunk_id], start, end))
+    said = [f"- {in_lines(one.text)} [{one.citation}]" for one in quotes]
     return replace(
         answer,
-        text="\n".join([translated(NOT_SURE, question.asked), *lines]),
+        text="\n".join([translated(NOT_SURE, question.asked), *said]),
         outcome="quoted",
         quotes=tuple(quotes),
         citations=tuple(Citation(one, passages[one - 1]) for one in sorted({one.citation for one in quotes})),
         read=tuple(passages),
-        shown=(*answer.shown, *([Shown(number, f"{source_heading(passage)}\n{unit.text}")] if new else [])),
+        shown=tuple(shown),
         support=(),
-        reason=translated(DIFFERS, question.asked),
+        reason=translated(reason, question.asked),
     )
 
 

@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import TypeAlias
 
 from local_rag.answering.answerer import Answerer, Draft
-from local_rag.answering.compose import compose_differing
-from local_rag.answering.rivals import rival_of
+from local_rag.answering.compose import DIFFERS, OF_ALL_ROWS, compose_overlooked
+from local_rag.answering.overlooked import other_rows, other_value
 from local_rag.answering.selection import (
     FIRST_TOKENS,
     MORE_TOKENS,
@@ -251,7 +251,7 @@ class AnswerPipeline:
                     anyway=options.anyway,
                     show=show,
                 )
-        answer = self._with_rival(answer, found)
+        answer = self._with_overlooked(answer, found)
         return replace(
             answer,
             corrections=found.corrections,
@@ -260,16 +260,18 @@ class AnswerPipeline:
             look_alikes=look_alikes(question.text, answer.citations, answer.read),
         )
 
-    def _with_rival(self, answer: Answer, found: Candidates) -> Answer:
-        """Quote the documents in place of an answer where another one, perhaps a later one, says otherwise."""
+    def _with_overlooked(self, answer: Answer, found: Candidates) -> Answer:
+        """Quote the documents in place of an answer that overlooks a later value, or some of the rows it is about."""
         question = found.question
         if not answer.answered or self._options.anyway or question.parts or self._options.filters.as_of is not None:
             return answer
         ranked = rank_passages(found.asked, found.lists, self._open_reader())  # the readings are kept
+        if rows := other_rows(ranked, question.text, answer):
+            return compose_overlooked(answer, rows, OF_ALL_ROWS, question)
         said = " ".join(one.sentence for one in answer.support if one.supported)
         own = [one.passage for one in answer.citations]
-        rival = rival_of(ranked, question.plan.answer_type, question.text, said, own)
-        return compose_differing(answer, *rival, question) if rival else answer
+        other = other_value(ranked, question.plan.answer_type, question.text, said, own)
+        return compose_overlooked(answer, [other], DIFFERS, question) if other else answer
 
     def _name_versions(self, answer: Answer) -> Answer:
         """Name what the versions of the quoted documents say, if they say different things."""

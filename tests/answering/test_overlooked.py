@@ -1,11 +1,11 @@
-"""Answers that another document, perhaps a later one, contradicts."""
+"""Answers that overlook another value in a document that may be later, or rows like those that they are from."""
 
 from dataclasses import replace
 
 import pytest
 
 from local_rag.answering.answerer import Answerer
-from local_rag.answering.compose import DIFFERS, NOT_SURE
+from local_rag.answering.compose import DIFFERS, NOT_SURE, OF_ALL_ROWS
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions
 from local_rag.records import Answer, Passage, Provenance
@@ -66,3 +66,42 @@ def test_what_says_the_same_or_is_not_later_leaves_the_answer(other: Passage) ->
 def test_a_line_that_does_not_answer_and_a_wish_for_an_answer_leave_it() -> None:
     assert answered(RULES, MINUTES, doubted="tours").outcome == "answered"
     assert answered(RULES, MINUTES, options=AskOptions(anyway=True)).outcome == "answered"
+
+
+TABLE = "| Name | From | Result |\n|---|---|---|\n| Oscar | Ludlow | waiting list |\n| Ida | Cardiff | taken |\n"
+
+
+@pytest.mark.parametrize(
+    ("more", "question", "outcome"),
+    [
+        ("| Anna | Ludlow | waiting list |\n", "Who is on the waiting list?", "quoted"),
+        ("| Anna | Bath | waiting list |\n", "Who from Ludlow is on the waiting list?", "answered"),
+        ("| Anna | Ludlow | taken |\n", "Who is on the waiting list?", "answered"),
+        ("| Anna | Ludlow | waiting list |\n", "Who is he?", "answered"),
+    ],
+)
+def test_an_answer_from_one_of_several_such_rows_is_quoted_with_the_others(
+    more: str, question: str, outcome: str
+) -> None:
+    found = [passage(TABLE + more, key=1, path="applicants.md")]
+    reader = FakeReader(lambda _question, text: float("Oscar" in text))
+    answerer = Answerer(lambda: FakeGenerator(lambda _: "Oscar from Ludlow is on the waiting list."))
+    pipeline = AnswerPipeline(
+        lambda *_args, **_how: Trace(found, {}, {}), lambda: answerer, len, open_reader=lambda: reader
+    )
+    answer = pipeline.ask(read_question(question), show=lambda _: None, on_passages=lambda _: None)
+    assert (answer.outcome, answer.reason) == (outcome, OF_ALL_ROWS if outcome == "quoted" else "")
+    assert ("Anna" in answer.text) == (outcome == "quoted")
+
+
+def test_an_answer_that_names_all_such_rows_is_given() -> None:
+    names = ["Oscar", "Anna", "Ida"]
+    rows = "".join(f"| {name} | Ludlow | waiting list |\n" for name in names)
+    found = [passage(f"| Name | From | Result |\n|---|---|---|\n{rows}", key=1, path="applicants.md")]
+    said = "Oscar, Anna and Ida are on the waiting list."
+    pipeline = AnswerPipeline(
+        lambda *_args, **_how: Trace(found, {}, {}), lambda: Answerer(lambda: FakeGenerator(lambda _: said)), len,
+        open_reader=lambda: FakeReader(lambda _question, _text: 1.0),
+    )  # fmt: skip
+    question = read_question("Who is on the waiting list?")
+    assert pipeline.ask(question, show=lambda _: None, on_passages=lambda _: None).outcome == "answered"
