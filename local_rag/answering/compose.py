@@ -26,6 +26,8 @@ LACKING = "Quoted because the answer of the model has a number or name that thes
 STANDS_ON_NOTHING = "Quoted because these lines say too little of what the model answered."
 NO_NUMBER = "Quoted because the model found no number that the question asks for."
 DIFFERS = "Quoted because another document, perhaps a later one, says something else."
+NO_VALUE = "Quoted because the row has no value for what the question asks for."
+OTHER_ROW = "Quoted because another row fits the question better."
 NO_TIME = "Quoted because there was no time for the model to read."
 OF_ALL_ROWS = "Quoted because the question is about all rows, and the model has read some of them."
 _CLOSEST = 3  # passages to name if there is no answer
@@ -82,7 +84,8 @@ class Part:
         from_rows = bool(units) and all(unit.kind == "row" for unit in units)
         if from_rows and asks_of_all_rows(asked, [unit.text for unit in units]):
             return OF_ALL_ROWS
-        if self.plan(question).answer_type == "number" and not gives_number(said, asked):
+        kind = self.plan(question).answer_type
+        if kind in {"number", "date"} and not gives_number(said, asked):
             return NO_NUMBER
         return ""
 

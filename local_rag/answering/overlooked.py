@@ -1,12 +1,13 @@
-"""Find what an answer overlooks: another value in a document that may be later, and more rows like those it is from."""
+"""Find what an answer overlooks: another value in a document that may be later, an empty cell, and other rows."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from local_rag.answering.selection import Ranked
 from local_rag.answering.units import Unit
 from local_rag.plan_records import AnswerType
 from local_rag.reading.formats import kind_of_source
 from local_rag.records import Answer, Passage
+from local_rag.text.cell_values import is_missing
 from local_rag.text.dates import Date, find_dates
 from local_rag.text.facts import Source, normalize
 from local_rag.text.quantities import Quantity, find_numbers
@@ -17,11 +18,10 @@ _BEST = 5  # lines that are compared
 _NAMING = 2  # cells of a row, of which one says what it is about
 _LONGEST = 2000  # characters that are read
 _Value = Date | Quantity
+Line = tuple[Passage, Unit]
 
 
-def other_value(
-    ranked: Ranked, kind: AnswerType, question: str, said: str, own: Sequence[Passage]
-) -> tuple[Passage, Unit] | None:
+def other_value(ranked: Ranked, kind: AnswerType, question: str, said: str, own: Sequence[Passage]) -> Line | None:
     """Return the best line that says otherwise than an answer which stands on its `own` passages, if there is one.
 
     It is of another document whose date is known and not before theirs. It has values of the kind that is asked for, in
@@ -42,27 +42,59 @@ def other_value(
     return None
 
 
-def other_rows(ranked: Ranked, question: str, answer: Answer) -> list[tuple[Passage, Unit]]:
-    """Return the rows that say of themselves what the question asks for, as those do that an answer stands on.
+class RowsAnswered:
+    """The rows that an answer stands on, and the other rows of their documents that were found."""
 
-    These rows have cells all whose words the question has. Others of their document have all of these cells too; those
-    that the answer names by one of their first cells are left out.
-    """
-    spans = [(answer.read[one.citation - 1].chunk_id, one.start, one.end) for one in answer.quotes]
-    rows = [(ranked.passages[unit.passage], unit) for unit in ranked.units if unit.kind == "row"]
-    own = [(passage, unit) for passage, unit in rows if (passage.chunk_id, unit.start, unit.end) in spans]
-    said = set(keyword_tokens(" ".join(one.sentence for one in answer.support)))
-    asked, found = set(keyword_tokens(question[:_LONGEST])), dict[tuple[int, int], tuple[Passage, Unit]]()
-    for row_of, row in own:
-        known = _cells(row.text)
-        wanted = {cell for cell in known if _words(cell) and _words(cell) <= asked}
-        like = ((passage, unit) for passage, unit in rows if passage.path == row_of.path and (passage, unit) not in own)
-        for passage, unit in like if wanted else ():
-            cells = _cells(unit.text)
-            named = any(_words(cell) and _words(cell) <= said for cell in cells[:_NAMING] if cell not in known)
-            if wanted.issubset(cells) and not named:
-                found.setdefault((passage.chunk_id, unit.start), (passage, unit))
-    return list(found.values())
+    def __init__(self, ranked: Ranked, question: str, answer: Answer) -> None:
+        spans = [(answer.read[one.citation - 1].chunk_id, one.start, one.end) for one in answer.quotes]
+        rows = [(ranked.passages[unit.passage], unit) for unit in ranked.units if unit.kind == "row"]
+        self._own = [row for row in rows if (row[0].chunk_id, row[1].start, row[1].end) in spans]
+        self._others = [row for row in rows if row not in self._own]
+        self._asked = set(keyword_tokens(question[:_LONGEST]))
+        self._said = set(keyword_tokens(" ".join(one.sentence for one in answer.support)))
+
+    def without_value(self) -> list[Line]:
+        """Return the rows whose cell is empty in a column that the question names by all its words."""
+        return [
+            row
+            for row in self._own
+            if any(is_missing(cell) and self._asks_for(name) for name, cell in _cells(row[1].text))
+        ]
+
+    def fitting_better(self) -> list[Line]:
+        """Return other rows that the question names, by all words of a first cell, better than those of the answer."""
+        return [
+            other
+            for row in self._own
+            for other, cells in self._like(row)
+            if any(
+                self._asks_for(cell) and len(_words(cell)) > len(_words(mine) & self._asked)
+                for (_, cell), (_, mine) in zip(cells[:_NAMING], _cells(row[1].text), strict=False)
+            )
+        ]
+
+    def left_out(self) -> list[Line]:
+        """Return other rows with all cells that the question asks for, which the answer names by no first cell."""
+        found = list[Line]()
+        for row in self._own:
+            known = _cells(row[1].text)
+            wanted = {cell for cell in known if self._asks_for(cell[1])}
+            for other, cells in self._like(row) if wanted else ():
+                names = (_words(cell[1]) for cell in cells[:_NAMING] if cell not in known)
+                if wanted.issubset(cells) and not any(name and name <= self._said for name in names):
+                    found.append(other)
+        return found
+
+    def _like(self, row: Line) -> Iterator[tuple[Line, list[tuple[str, str]]]]:
+        """Yield the other rows of the same columns and document with their cells."""
+        columns = [name for name, _ in _cells(row[1].text)]
+        for other in self._others:
+            cells = _cells(other[1].text)
+            if other[0].path == row[0].path and [name for name, _ in cells] == columns:
+                yield other, cells
+
+    def _asks_for(self, text: str) -> bool:
+        return bool(words := _words(text)) and words <= self._asked
 
 
 def _cells(row: str) -> list[tuple[str, str]]:
@@ -70,8 +102,8 @@ def _cells(row: str) -> list[tuple[str, str]]:
     return [(name, cell.strip()) for name, mark, cell in (part.partition(": ") for part in row.split("; ")) if mark]
 
 
-def _words(cell: tuple[str, str]) -> set[str]:
-    return set(keyword_tokens(cell[1]))
+def _words(text: str) -> set[str]:
+    return set(keyword_tokens(text))
 
 
 def _day_of(passage: Passage) -> str:

@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import TypeAlias
 
 from local_rag.answering.answerer import Answerer, Draft
-from local_rag.answering.compose import DIFFERS, OF_ALL_ROWS, compose_overlooked
-from local_rag.answering.overlooked import other_rows, other_value
+from local_rag.answering.compose import DIFFERS, NO_VALUE, OF_ALL_ROWS, OTHER_ROW, compose_overlooked
+from local_rag.answering.overlooked import RowsAnswered, other_value
 from local_rag.answering.selection import (
     FIRST_TOKENS,
     MORE_TOKENS,
@@ -261,13 +261,17 @@ class AnswerPipeline:
         )
 
     def _with_overlooked(self, answer: Answer, found: Candidates) -> Answer:
-        """Quote the documents in place of an answer that overlooks a later value, or some of the rows it is about."""
+        """Quote the documents in place of an answer that overlooks a later value, an empty cell or other rows."""
         question = found.question
         if not answer.answered or self._options.anyway or question.parts or self._options.filters.as_of is not None:
             return answer
         ranked = rank_passages(found.asked, found.lists, self._open_reader())  # the readings are kept
-        if rows := other_rows(ranked, question.text, answer):
-            return compose_overlooked(answer, rows, OF_ALL_ROWS, question)
+        rows = RowsAnswered(ranked, question.text, answer)
+        if rows.without_value():
+            return compose_overlooked(answer, (), NO_VALUE, question)
+        for lines, reason in ((rows.fitting_better(), OTHER_ROW), (rows.left_out(), OF_ALL_ROWS)):
+            if lines:
+                return compose_overlooked(answer, lines, reason, question)
         said = " ".join(one.sentence for one in answer.support if one.supported)
         own = [one.passage for one in answer.citations]
         other = other_value(ranked, question.plan.answer_type, question.text, said, own)

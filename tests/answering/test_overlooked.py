@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from local_rag.answering.answerer import Answerer
-from local_rag.answering.compose import DIFFERS, NOT_SURE, OF_ALL_ROWS
+from local_rag.answering.compose import DIFFERS, NO_VALUE, NOT_SURE, OF_ALL_ROWS, OTHER_ROW
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions
 from local_rag.records import Answer, Passage, Provenance
@@ -105,3 +105,31 @@ def test_an_answer_that_names_all_such_rows_is_given() -> None:
     )  # fmt: skip
     question = read_question("Who is on the waiting list?")
     assert pipeline.ask(question, show=lambda _: None, on_passages=lambda _: None).outcome == "answered"
+
+
+RATES = (
+    "| To | Quarter pallet | Half pallet |\n|---|---|---|\n| Wales | 40 | 60 |\n| Scotland | | 77 |\n"
+    "| Concert hall | 10 | 20 |\n| School concert hall | 5 | 8 |\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("question", "said", "reason"),
+    [
+        ("What does a quarter pallet to Scotland cost?", "A pallet to Scotland costs 77.", NO_VALUE),
+        ("What does a half pallet to Scotland cost?", "A pallet to Scotland costs 77.", ""),
+        ("What does a half pallet to the school concert hall cost?", "To the concert hall it costs 20.", OTHER_ROW),
+        ("What does a half pallet to the concert hall cost?", "To the concert hall it costs 20.", ""),
+    ],
+)
+def test_an_answer_from_a_row_without_the_value_or_from_the_wrong_row_is_quoted(
+    question: str, said: str, reason: str
+) -> None:
+    number = said.removesuffix(".").split()[-1]
+    reader = FakeReader(lambda _question, text: float(number in text))
+    pipeline = AnswerPipeline(
+        lambda *_args, **_how: Trace([passage(RATES, key=1, path="rates.md")], {}, {}),
+        lambda: Answerer(lambda: FakeGenerator(lambda _: said)), len, open_reader=lambda: reader,
+    )  # fmt: skip
+    answer = pipeline.ask(read_question(question), show=lambda _: None, on_passages=lambda _: None)
+    assert (answer.outcome, answer.reason) == ("quoted" if reason else "answered", reason)
