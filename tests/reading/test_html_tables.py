@@ -26,6 +26,18 @@ def test_merged_cells_stand_in_all_their_places() -> None:
     ]
 
 
+def test_a_merged_cell_beside_one_that_hangs_down_is_kept() -> None:
+    found = rows_of("<table><tr><td rowspan=2>Rent<td>2023<td>2024<tr><td colspan=2>paid 1,234 EUR</table>")
+    assert found[-1] == "| Rent | paid 1,234 EUR | paid 1,234 EUR |"
+
+
+def test_a_word_of_which_a_part_is_marked_stays_whole_in_a_cell() -> None:
+    cell = "<p>Price 1,2<b>34</b>.50, wu<i>tes</i></p><p>per<br>month</p><div>net</div>"
+    assert rows_of(f"<table><tr><td>A<td>B<tr><td>{cell}<td>1</table>")[-1] == (
+        "| Price 1,234.50, wutes per month net | 1 |"
+    )
+
+
 def test_a_row_of_names_and_years_is_a_header_without_being_marked() -> None:
     found = rows_of("<table><tr><td>Item<td>2023<td>2024<tr><td>Rent<td>100<td>120</table>")
     assert found == ["| Item | 2023 | 2024 |", "| --- | --- | --- |", "| Rent | 100 | 120 |"]

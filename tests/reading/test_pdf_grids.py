@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from local_rag.reading.converters.pdf_page import Cell, Line
+from local_rag.reading.converters.pdf_tables import find_tables
 from tests.reading.test_pdf import LEAVE, Draw, page, pdf_of, table, text
 
 LONG = "a sentence of so many words that it takes several lines of its narrow cell in every one of these tables"
@@ -144,3 +146,17 @@ def test_a_table_between_lines_of_text_keeps_its_place() -> None:
     converted = pdf_of(page(text("Above."), table(LEAVE), text("Between."), table(LEAVE), text("Below.")))
     assert [line for line in converted.text.split("\n") if "|" not in line and line] == ["Above.", "Between.", "Below."]
     assert converted.text.index("Above.") < converted.text.index("| Norway") < converted.text.index("Between.")
+
+
+def test_values_of_neighbouring_columns_that_touch_are_parted() -> None:
+    def line(top: float, *cells: tuple[str, float, float]) -> Line:
+        return Line(tuple(Cell(*one) for one in cells), top, 10.0)
+
+    lines = [
+        line(100, ("Name", 0, 30), ("Start", 60, 85), ("Day", 100, 150)),
+        line(88, ("navik", 0, 30), ("22:44", 60, 85), ("9/1/2009", 100, 140)),
+        line(76, ("wobos", 0, 30), ("14:30 12/23/2009", 60, 150)),
+        line(64, ("tapir", 0, 30), ("22:44", 60, 85), ("9/4/2009", 100, 140)),
+    ]
+    [found] = find_tables(lines)
+    assert ["wobos", "14:30", "12/23/2009"] in [list(row) for row in found.rows]

@@ -14,6 +14,7 @@ _MOST_SPANNED = 1000  # rows or columns that one cell covers
 _SPAN = re.compile(r"[1-9][0-9]{0,3}")
 _MOST_CELLS = 200_000  # of a table, with those that merged cells cover
 _LAYOUT = ["table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote"]
+_BLOCKS = [*_LAYOUT, "br", "p", "div", "li", "tr", "td", "th"]
 _INTEGER = re.compile(r"\s*([-+]?\d{1,9})(?!\d)")
 _LIST_STYLE = re.compile(r"(?:^|;)\s*list-style(?:-type)?\s*:[^;]*?([a-z-]+)\s*(?:;|$)", re.IGNORECASE)
 _SIGNS = {"disc", "circle", "square", "none"}  # of a list that is not numbered
@@ -93,7 +94,8 @@ def _grid(table: "Tag") -> tuple[list[list[str]], set[int], int] | None:
                 if down > 1:
                     hanging[len(row)] = down - 1, text
                 row.append(text)
-            if across > 1 and len(cells) == 1 and not hanging:  # a row by itself stands under no column
+            alone = len(cells) == 1 and len(row) == across and not hanging
+            if across > 1 and alone:  # a row by itself stands under no column
                 row[1:] = [""] * (across - 1)
         hang()
         if not any(row):
@@ -123,7 +125,10 @@ def _rows(cell: "Tag") -> int:
 def _text(cell: "Tag") -> str:
     for image in cell.find_all("img"):
         image.replace_with(str(image.get("alt") or ""))
-    return " ".join(cell.get_text(" " if cell.find(["br", "p", "div"]) else "").split())
+    for block in cell.find_all(_BLOCKS):  # a word of which a part is bold goes on
+        block.insert_before("\n")
+        block.insert_after("\n")
+    return " ".join(cell.get_text().split())
 
 
 def _table(maker: "BeautifulSoup", names: Sequence[str], rows: Sequence[Sequence[str]]) -> "Tag":

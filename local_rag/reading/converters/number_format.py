@@ -73,7 +73,7 @@ def _plain(value: float) -> str:
     if "e" not in short:
         return short
     plain = f"{Decimal(short):f}"
-    return plain if len(plain) <= _LONGEST_PLAIN else str(value).removesuffix(".0")
+    return plain if len(plain) <= _LONGEST_PLAIN else short
 
 
 def _signed(value: float, section: Section, *, unsigned: bool) -> str:

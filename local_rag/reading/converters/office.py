@@ -23,6 +23,7 @@ from local_rag.reading.converters.html_notes import place_notes
 from local_rag.reading.converters.html_pages import convert_whole_page, parse_html, to_markdown
 from local_rag.reading.converters.mail import convert_web_archive
 from local_rag.reading.converters.notation import numeral
+from local_rag.reading.converters.number_format import show_cell
 from local_rag.reading.converters.runs import Run, write_runs
 from local_rag.reading.converters.word_styles import Numbering, Styles
 from local_rag.reading.converters.word_text import (
@@ -378,6 +379,6 @@ def _chart(chart: Any) -> str:
     by_category = zip_longest(categories, *(values for _, values in series))
     for number, (category, *values) in enumerate(by_category, start=1):
         name = str(number) if category is None else category
-        rows.append([name, *("" if value is None else str(value) for value in values)])
+        rows.append([name, *("" if value is None else show_cell(value, "General") for value in values)])
     heading = f"### Chart: {' '.join(title.split())}" if title.strip() else "### Chart"
     return "\n\n".join(filter(None, [heading, _table(rows)]))

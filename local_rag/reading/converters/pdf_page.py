@@ -21,6 +21,7 @@ _FEWEST_APART, _MOSTLY_APART, _WIDER = 5, 0.8, 1.6  # letters of a line; their s
 _BOLD = 600  # of 100 to 900: the weight of a font
 _BOLD_NAME = re.compile(rb"bold|black|heavy|demi", re.IGNORECASE)
 _HYPHENS = "-\u00ad\u2010\ufffe"
+_LINE_END = re.compile(r"\n|(?<=\ufffe)(?=[^\s])")  # PDFium ends no line at a hyphen within a word
 _RANGE = re.compile(r"[^\W_][-\u2010-\u2013]\Z")  # of numbers, or a code, which goes on with a digit in the next line
 Box = tuple[float, float, float, float]  # left, bottom, right, top in points, from below
 
@@ -150,10 +151,10 @@ def lines_of(textpage: Any, rules: Rules) -> tuple[list[Line], int]:
         return [Line((Cell(line, 0, 0),)) for line in clean(text).split("\n") if line.strip()], 0
     characters = Characters(textpage, len(text))
     fragments, unknown, start = list[list[_Word]](), 0, 0
-    for written in text.split("\n"):
+    for written in _LINE_END.split(text):
         words, left_out = _words(written, start, characters)
         words = _with_letters_joined(words)
-        start += len(written) + 1
+        start += len(written) + (text[start + len(written) : start + len(written) + 1] == "\n")
         unknown += left_out
         if words and fragments and _goes_on(fragments[-1], words, characters):
             fragments[-1] += words
@@ -262,7 +263,7 @@ def _with_raised(word: _Word, height: float, baseline: float, characters: Charac
         place = 0
         if box and 0 < box[3] - box[1] < _SMALLER * height and characters.is_upright(word.offset + at):
             rise = (characters.baseline(word.offset + at) - baseline) / height
-            place = 1 if rise > _RISE else -1 if rise < _FALL else 0
+            place = 1 if _RISE < rise < 1 else -1 if -1 < rise < _FALL else 0
         if pieces and pieces[-1][0] == place:
             pieces[-1] = place, pieces[-1][1] + character
         else:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median
 
 from local_rag.reading.converters.pdf_page import Cell, Line
-from local_rag.reading.converters.tables import Row, fill_labels, find_header, is_number
+from local_rag.reading.converters.tables import Row, fill_labels, find_header, has_digit, is_number
 
 _NEXT_LINE = 3.0  # heights between two rows of a table at most
 _FEWEST_ROWS, _FEWEST_FULL_ROWS = 3, 2
@@ -188,13 +188,19 @@ def _columns(lines: Sequence[Line]) -> list[tuple[float, float]] | None:
 
 
 def _row(line: Line, columns: Sequence[tuple[float, float]]) -> list[str]:
-    """Write each cell under the column that it overlaps most; one that spans several counts for all of them."""
+    """Write each cell under the column that it overlaps most; one that spans several counts for all of them.
+
+    Values of neighbouring columns that stand near are one cell: one of as many words as columns, of which two have
+    digits, is parted.
+    """
     row = [""] * len(columns)
     for cell in line.cells:
         shared = [min(cell.right, right) - max(cell.left, left) for left, right in columns]
         over = [number for number, width in enumerate(shared) if width > 0]
         if len(over) <= 1 or len(line.cells) == 1:
             over = [max(range(len(columns)), key=shared.__getitem__)] if len(line.cells) > 1 or len(over) <= 1 else [0]
-        for number in over:
-            row[number] = f"{row[number]} {cell.text}".strip()
+        words = cell.text.split()
+        is_values = len(words) == len(over) > 1 and sum(map(has_digit, words)) > 1
+        for at, number in enumerate(over):
+            row[number] = f"{row[number]} {words[at] if is_values else cell.text}".strip()
     return row

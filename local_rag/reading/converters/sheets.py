@@ -293,6 +293,8 @@ def _struck_styles(workbook: Any) -> frozenset[int]:
 def _cell(value: object) -> str:
     if value is None:
         return ""
+    if isinstance(value, bool):
+        return str(value).upper()  # as sheets show it
     if isinstance(value, datetime.datetime) and value.time() == datetime.time():
         value = value.date()
     return " ".join(str(value).split())
