@@ -217,7 +217,9 @@ def test_only_what_the_model_can_read_in_time_is_read() -> None:
     pace, generator = Pace({"read": 100.0, "written": 30.0}), FakeGenerator(lambda _: "At seven.")
     told_of = AnswerPipeline(FakeSearch(long), lambda: Answerer(lambda: generator, pace=pace), count_words)
     told_of.ask(read_question("When?"), show=print, on_passages=print, on_reading=told.append)
-    assert told == [BeingRead(1, pytest.approx(pace.seconds_for(count_words(unlimited.shown[0].text)), abs=1.0))]
+    [reading] = told
+    assert reading.passages == 1
+    assert reading.seconds == pytest.approx(pace.seconds_for(count_words(unlimited.shown[0].text)), abs=1.0)
     assert nothing.ask(read_question("When?"), show=print, on_passages=print).outcome == "refused"
 
 
