@@ -256,7 +256,7 @@ def test_no_more_than_two_sentences_are_taken() -> None:
 
 
 def test_a_sentence_that_wraps_like_its_source_stays_one() -> None:
-    answer = ask(says("It carries mail to\nthe islands.\nThe boat leaves."), BOAT)
+    answer = ask(says("It carries mail to\nthe islands.\nThe boat leaves."), BOAT, question="What does the boat do?")
     assert answer.text == "It carries mail to the islands. [1] The boat leaves. [1]"
 
 

@@ -29,6 +29,7 @@ def ask(said: str, question: str, text: str = BOAT, answer_from: float = 0.5) ->
         ("The boat leaves at 8:15.", "When does the boat leave?", LACKING),
         ("Whales sing.", "What does the boat carry?", STANDS_ON_NOTHING),
         ("It is the boat that carries mail.", "How many letters does the boat carry?", NO_NUMBER),
+        ("It is the boat that carries mail.", "On what date does the boat carry mail?", NO_NUMBER),
     ],
 )
 def test_a_rule_that_keeps_an_answer_back_is_named(said: str, question: str, reason: str) -> None:
