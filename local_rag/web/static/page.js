@@ -150,8 +150,8 @@ function watchForm(form) {
         }
         if (name === "reading" && !written) {
           const usual = data.seconds ? `, about ${Math.max(1, Math.round(data.seconds))} s` : "";
-          say(`Reading ${data.passages} ${data.passages === 1 ? "passage" : "passages"}${usual}.`);
-          growing.firstElementChild?.replaceChildren(status.textContent);
+          const many = `${data.passages} ${data.passages === 1 ? "passage" : "passages"}`;
+          growing.firstElementChild?.replaceChildren(`Reading ${many}${usual}`);
         }
         if (name === "token") {
           outcome.textContent = "Being written";
