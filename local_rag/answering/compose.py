@@ -150,7 +150,7 @@ def compose_overlooked(
             shown.append(Shown(len(passages), f"{source_heading(passage)}\n{unit.text}"))
         start, end = unit.start, min(unit.end, unit.start + _LONGEST)
         quotes.append(Quote(passage.text[start:end], numbers[passage.chunk_id], start, end))
-    said = [f"- {in_lines(one.text)} [{one.citation}]" for one in quotes]
+    said = [f"- {_as_line(one, passages[one.citation - 1])} [{one.citation}]" for one in quotes]
     return replace(
         answer,
         text="\n".join([translated(NOT_SURE, question.asked), *said]),
@@ -162,6 +162,12 @@ def compose_overlooked(
         support=(),
         reason=translated(reason, question.asked),
     )
+
+
+def _as_line(quote: Quote, passage: Passage) -> str:
+    """Write a quotation in a line; a row of a table with the heads of its columns."""
+    unit = next((one for one in split_units([passage]) if one.start == quote.start), None)
+    return unit.text[:_LONGEST] if unit and unit.kind == "row" else in_lines(quote.text)
 
 
 def _closest(sources: Sequence[Source]) -> tuple[Passage, ...]:

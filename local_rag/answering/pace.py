@@ -11,8 +11,8 @@ from local_rag.llama.native import llama_build
 from local_rag.model_records import InstalledModel
 from local_rag.models.models_folder import load_measurement, store_measurement
 
-_PROMPT_TOKENS = 120  # beside the sources: the question twice, the request and the frame of the chat
-_ANSWER_TOKENS = 30  # of most answers
+_PROMPT_TOKENS = 80  # beside the sources: the question twice, the request and its frame; the rest is kept
+_ANSWER_TOKENS = 25  # of most answers
 _FEWEST_READ, _FEWEST_WRITTEN = 64, 4  # tokens that tell something
 _NAME = "pace"
 _CHANGED = 0.1  # of a rate: less is not stored again
@@ -58,11 +58,14 @@ class Pace:
         seconds = perf_counter() - started
         read, written = counts.evaluated - before.evaluated, counts.generated - before.generated
         if read >= _FEWEST_READ and not written:
-            self._learn(replace(self.rates, read=read / seconds))
+            self._learn("read", read / seconds)
         elif written >= _FEWEST_WRITTEN and read < _FEWEST_READ:
-            self._learn(replace(self.rates, written=written / seconds))
+            self._learn("written", written / seconds)
 
-    def _learn(self, found: Rates) -> None:
+    def _learn(self, name: str, rate: float) -> None:
+        """Take the mean with what was known: the first time, a model is still being read from the disk."""
+        before = getattr(self.rates, name)
+        found = replace(self.rates, **{name: rate if before == getattr(Rates(), name) else (before + rate) / 2})
         self.rates = found
         changes = zip(asdict(found).values(), asdict(self._kept).values(), strict=True)
         if any(abs(new - old) > _CHANGED * old for new, old in changes):
