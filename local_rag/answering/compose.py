@@ -150,7 +150,7 @@ def compose_overlooked(
             shown.append(Shown(len(passages), f"{source_heading(passage)}\n{unit.text}"))
         start, end = unit.start, min(unit.end, unit.start + _LONGEST)
         quotes.append(Quote(passage.text[start:end], numbers[passage.chunk_id], start, end))
-    said = [f"- {_as_line(one, passages[one.citation - 1])} [{one.citation}]" for one in quotes]
+    said = (_quotation_line(one, split_units([passages[one.citation - 1]])) for one in quotes)
     return replace(
         answer,
         text="\n".join([translated(NOT_SURE, question.asked), *said]),
@@ -162,12 +162,6 @@ def compose_overlooked(
         support=(),
         reason=translated(reason, question.asked),
     )
-
-
-def _as_line(quote: Quote, passage: Passage) -> str:
-    """Write a quotation in a line; a row of a table with the heads of its columns."""
-    unit = next((one for one in split_units([passage]) if one.start == quote.start), None)
-    return unit.text[:_LONGEST] if unit and unit.kind == "row" else in_lines(quote.text)
 
 
 def _closest(sources: Sequence[Source]) -> tuple[Passage, ...]:
@@ -188,7 +182,7 @@ def text_of(sources: Sequence[Source], parts: Sequence[Part], *, question: Quest
         return translated(REFUSAL, question.asked)
     if "answered" not in outcomes:
         quotes = dict.fromkeys(quote for part in parts for quote in _quotes(part, sources, question))
-        lines = (_quotation_line(quote, sources) for quote in quotes)
+        lines = (_quotation_line(quote, sources[quote.citation - 1].units) for quote in quotes)
         return "\n".join([translated(NOT_SURE, question.asked), *lines])
     sentences = [" ".join(_pieces(part)) for part in parts if part.outcome == "answered"]
     given = dict.fromkeys(
@@ -223,14 +217,15 @@ def _other_lines(part: Part, sources: Sequence[Source], question: Question) -> I
     """Yield what is said of a part of a question that is not answered while another one is."""
     if part.outcome == "quoted":
         yield f"{part.asked} {translated(NOT_SURE, question.asked)}"
-        yield from (_quotation_line(quote, sources) for quote in _quotes(part, sources, question))
+        found = _quotes(part, sources, question)
+        yield from (_quotation_line(quote, sources[quote.citation - 1].units) for quote in found)
     else:
         yield f"{translated(NOT_SAID, question.asked)} {part.asked}"
 
 
-def _quotation_line(quote: Quote, sources: Sequence[Source]) -> str:
-    """Write a quotation as an item of a list; a row of a table with the heads of its columns."""
-    unit = next((one for one in sources[quote.citation - 1].units if one.start == quote.start), None)
+def _quotation_line(quote: Quote, units: Sequence[Unit]) -> str:
+    """Write a quotation of one of the units as an item of a list; a row of a table with the heads of its columns."""
+    unit = next((one for one in units if one.start == quote.start), None)
     kind = unit.kind if unit else "sentence"
     text = unit.text[:_LONGEST] if unit and kind == "row" else in_lines(quote.text, kind)
     return f"- {text} [{quote.citation}]"

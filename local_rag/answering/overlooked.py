@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from local_rag.answering.compose import DIFFERS, NO_VALUE, OF_ALL_ROWS, OTHER_ROW
 from local_rag.answering.selection import Ranked
-from local_rag.answering.units import Unit
+from local_rag.answering.units import Unit, own_day
 from local_rag.plan_records import AnswerType
-from local_rag.reading.formats import kind_of_source
 from local_rag.records import Answer, Passage
+from local_rag.retrieval.question import Question
 from local_rag.text.cell_values import is_missing
 from local_rag.text.dates import Date, find_dates
 from local_rag.text.facts import Source, normalize
@@ -21,6 +22,21 @@ _Value = Date | Quantity
 Line = tuple[Passage, Unit]
 
 
+def overlooked(ranked: Ranked, question: Question, answer: Answer) -> tuple[str, Sequence[Line]] | None:
+    """Return why an answer overlooks something, and the lines that it overlooks; None if nothing shows that it does."""
+    rows = RowsAnswered(ranked, question.text, answer)
+    if rows.without_value():
+        return NO_VALUE, ()
+    if lines := rows.fitting_better():
+        return OTHER_ROW, lines
+    if lines := rows.left_out():
+        return OF_ALL_ROWS, lines
+    said = " ".join(one.sentence for one in answer.support if one.supported)
+    own = [one.passage for one in answer.citations]
+    other = other_value(ranked, question.plan.answer_type, question.text, said, own)
+    return (DIFFERS, [other]) if other else None
+
+
 def other_value(ranked: Ranked, kind: AnswerType, question: str, said: str, own: Sequence[Passage]) -> Line | None:
     """Return the best line that says otherwise than an answer which stands on its `own` passages, if there is one.
 
@@ -28,12 +44,12 @@ def other_value(ranked: Ranked, kind: AnswerType, question: str, said: str, own:
     the same unit, and none of those that the answer gives.
     """
     values = _values(kind, said, Source(question[:_LONGEST]))
-    paths, since = {one.path for one in own}, max(map(_day_of, own), default="")
+    paths, since = {one.path for one in own}, max(map(own_day, own), default="")
     for unit in sorted(ranked.units, key=lambda one: one.rank)[:_BEST] if values else ():
         passage = ranked.passages[unit.passage]
         logits = unit.logit, ranked.answers.get(unit.passage)
         is_likely = all(one is not None and one >= _LIKELY for one in logits)
-        if not is_likely or passage.path in paths or not (day := _day_of(passage)) or day < since:
+        if not is_likely or passage.path in paths or not (day := own_day(passage)) or day < since:
             continue
         there = Source(unit.text[:_LONGEST])
         others = {_unit_of(one) for one in _values(kind, unit.text)}
@@ -104,11 +120,6 @@ def _cells(row: str) -> list[tuple[str, str]]:
 
 def _words(text: str) -> set[str]:
     return set(keyword_tokens(text))
-
-
-def _day_of(passage: Passage) -> str:
-    """Return the date of a document, empty if it is not known; that of a sheet is often the day of an export."""
-    return "" if kind_of_source(passage.path) == "sheet" else passage.provenance.date
 
 
 def _values(kind: AnswerType, text: str, asked: Source | None = None) -> list[_Value]:

@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import TypeAlias
 
 from local_rag.answering.answerer import Answerer, Draft
-from local_rag.answering.compose import DIFFERS, NO_VALUE, OF_ALL_ROWS, OTHER_ROW, compose_overlooked
-from local_rag.answering.overlooked import RowsAnswered, other_value
+from local_rag.answering.compose import compose_overlooked
+from local_rag.answering.overlooked import overlooked
 from local_rag.answering.selection import (
     FIRST_TOKENS,
     MORE_TOKENS,
@@ -176,22 +176,26 @@ class AnswerPipeline:
 
     def _told(self, sources: list[Source]) -> list[Source]:
         """Tell how many sources the model will read, and how long that takes; return them."""
-        pace, tokens = self._open_answerer().pace, sum(self._count_tokens(one.text) for one in sources)
-        self._on_reading(BeingRead(len(sources), pace.seconds_for(tokens) if pace.is_known else None))
+        pace = self._open_answerer().pace
+        seconds = pace.seconds_for(self._length(sources)) if pace.is_known else None
+        self._on_reading(BeingRead(len(sources), seconds))
         return sources
+
+    def _length(self, sources: Sequence[Source]) -> int:
+        return sum(self._count_tokens(one.text) for one in sources)
+
+    @property
+    def _tokens_in_time(self) -> float:
+        """Return how many tokens of sources can be read and answered in the time that is left, however many without."""
+        if self._late_at == math.inf:
+            return math.inf
+        answerer = self._open_answerer()
+        _ = answerer.generator  # what loading takes is known only then
+        return answerer.pace.tokens_in(self._late_at - perf_counter())
 
     def _in_time(self, tokens: int) -> int:
         """Return how many of the tokens can be read and answered in the time that is left, at least _FEWEST."""
-        if self._late_at == math.inf:
-            return tokens
-        answerer = self._open_answerer()
-        _ = answerer.generator  # what loading takes is known only then
-        return max(_FEWEST, min(tokens, answerer.pace.tokens_in(self._late_at - perf_counter())))
-
-    def _reads_in_time(self, sources: Sequence[Source]) -> bool:
-        """Return whether the sources can be read and answered in the time that is left."""
-        tokens = sum(self._count_tokens(one.text) for one in sources) if self._late_at < math.inf else 0
-        return not tokens or tokens <= self._open_answerer().pace.tokens_in(self._late_at - perf_counter())
+        return int(max(_FEWEST, min(tokens, self._tokens_in_time)))
 
     def ask(
         self,
@@ -236,7 +240,7 @@ class AnswerPipeline:
         on_passages(passages)
         asked = found.question, self.select(found, self._in_time(self._steps(found.question)[0]))
         answerer, answer = self._open_answerer(), None
-        if not self._reads_in_time(asked[1]):
+        if (most := self._tokens_in_time) < math.inf and asked[1] and self._length(asked[1]) > most:
             answer = answerer.answer_late(*asked, before=found.before)
         elif not options.anyway:
             answer = answerer.answer_unread(*asked, before=found.before)
@@ -266,16 +270,8 @@ class AnswerPipeline:
         if not answer.answered or self._options.anyway or question.parts or self._options.filters.as_of is not None:
             return answer
         ranked = rank_passages(found.asked, found.lists, self._open_reader())  # the readings are kept
-        rows = RowsAnswered(ranked, question.text, answer)
-        if rows.without_value():
-            return compose_overlooked(answer, (), NO_VALUE, question)
-        for lines, reason in ((rows.fitting_better(), OTHER_ROW), (rows.left_out(), OF_ALL_ROWS)):
-            if lines:
-                return compose_overlooked(answer, lines, reason, question)
-        said = " ".join(one.sentence for one in answer.support if one.supported)
-        own = [one.passage for one in answer.citations]
-        other = other_value(ranked, question.plan.answer_type, question.text, said, own)
-        return compose_overlooked(answer, [other], DIFFERS, question) if other else answer
+        reason, lines = overlooked(ranked, question, answer) or ("", ())
+        return compose_overlooked(answer, lines, reason, question) if reason else answer
 
     def _name_versions(self, answer: Answer) -> Answer:
         """Name what the versions of the quoted documents say, if they say different things."""

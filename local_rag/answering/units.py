@@ -55,16 +55,21 @@ def headings_of(passage: Passage) -> str:
     return " ".join((f"{' '.join(passage.names)}: {path}" if passage.names else path).split())
 
 
+def own_day(passage: Passage) -> str:
+    """Return the date that a document tells of itself; of a sheet, that is often only the day of an export."""
+    return "" if kind_of_source(passage.path) == "sheet" else passage.provenance.date
+
+
 def source_heading(passage: Passage) -> str:
     """Return the headings of a passage with the kind and the date of its document, where they are known and not said.
 
-    A date is written as `9 May 2024`, which takes fewer tokens than 2024-05-09. That of a sheet, which is often the day
-    of an export, is left out: a model takes it for one of the rows.
+    A date is written as `9 May 2024`, which takes fewer tokens than 2024-05-09. A model would take the day of an export
+    for one of the rows.
     """
-    heading, said, kind = headings_of(passage), passage.provenance, kind_of_source(passage.path)
-    writer = said.author.partition("<")[0].strip(" \"'") if kind == "mail" else ""
-    is_said = said.date.replace("-", "") in _NO_DIGIT.sub("", heading)
-    written = "" if is_said or kind == "sheet" else _written(said.date)
+    heading, day, kind = headings_of(passage), own_day(passage), kind_of_source(passage.path)
+    writer = passage.provenance.author.partition("<")[0].strip(" \"'") if kind == "mail" else ""
+    is_said = day.replace("-", "") in _NO_DIGIT.sub("", heading)
+    written = "" if is_said else _written(day)
     known = ", ".join(filter(None, (f"{kind} from {writer}" if writer else kind, written)))
     return f"{heading} ({known})" if known else heading
 

@@ -1,5 +1,6 @@
 """Answers that overlook another value in a document that may be later, or rows like those that they are from."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -22,16 +23,30 @@ MINUTES = replace(
 )
 
 
-def answered(*found: Passage, options: AskOptions = DEFAULT_OPTIONS, doubted: str = "") -> Answer:
-    """Answer from the first passage; the reader takes no line with a `doubted` word for an answer."""
-    reader = FakeReader(lambda _question, text: -5.0 if doubted and doubted in text else 2.0 - 0.1 * ("20" in text))
-    answerer = Answerer(lambda: FakeGenerator(lambda _: "Partners pay GBP 15 a day abroad."))
+def ask(
+    question: str,
+    said: str,
+    *found: Passage,
+    rate: Callable[[str], float],
+    options: AskOptions = DEFAULT_OPTIONS,
+) -> Answer:
+    """Ask a model that says the same of any passages; the reader rates their lines."""
+    reader, answerer = FakeReader(lambda _question, text: rate(text)), Answerer(lambda: FakeGenerator(lambda _: said))
     pipeline = AnswerPipeline(
         lambda *_args, **_how: Trace(list(found), {}, {}), lambda: answerer, len, options, open_reader=lambda: reader
     )
-    question = read_question("How much does a partner pay a day on a tour abroad?")
-    assert question.plan.answer_type == "number"
-    return pipeline.ask(question, show=lambda _: None, on_passages=lambda _: None)
+    return pipeline.ask(read_question(question), show=lambda _: None, on_passages=lambda _: None)
+
+
+def answered(*found: Passage, options: AskOptions = DEFAULT_OPTIONS, doubted: str = "") -> Answer:
+    """Answer from the first passage; the reader takes no line with a `doubted` word for an answer."""
+
+    def rate(text: str) -> float:
+        return -5.0 if doubted and doubted in text else 2.0 - 0.1 * ("20" in text)
+
+    question = "How much does a partner pay a day on a tour abroad?"
+    assert read_question(question).plan.answer_type == "number"
+    return ask(question, "Partners pay GBP 15 a day abroad.", *found, rate=rate, options=options)
 
 
 def test_where_another_document_says_otherwise_both_are_quoted() -> None:
@@ -83,13 +98,9 @@ TABLE = "| Name | From | Result |\n|---|---|---|\n| Oscar | Ludlow | waiting lis
 def test_an_answer_from_one_of_several_such_rows_is_quoted_with_the_others(
     more: str, question: str, outcome: str
 ) -> None:
-    found = [passage(TABLE + more, key=1, path="applicants.md")]
-    reader = FakeReader(lambda _question, text: float("Oscar" in text))
-    answerer = Answerer(lambda: FakeGenerator(lambda _: "Oscar from Ludlow is on the waiting list."))
-    pipeline = AnswerPipeline(
-        lambda *_args, **_how: Trace(found, {}, {}), lambda: answerer, len, open_reader=lambda: reader
-    )
-    answer = pipeline.ask(read_question(question), show=lambda _: None, on_passages=lambda _: None)
+    found = passage(TABLE + more, key=1, path="applicants.md")
+    said = "Oscar from Ludlow is on the waiting list."
+    answer = ask(question, said, found, rate=lambda text: float("Oscar" in text))
     assert (answer.outcome, answer.reason) == (outcome, OF_ALL_ROWS if outcome == "quoted" else "")
     assert ("Anna" in answer.text) == (outcome == "quoted")
 
@@ -97,14 +108,9 @@ def test_an_answer_from_one_of_several_such_rows_is_quoted_with_the_others(
 def test_an_answer_that_names_all_such_rows_is_given() -> None:
     names = ["Oscar", "Anna", "Ida"]
     rows = "".join(f"| {name} | Ludlow | waiting list |\n" for name in names)
-    found = [passage(f"| Name | From | Result |\n|---|---|---|\n{rows}", key=1, path="applicants.md")]
+    found = passage(f"| Name | From | Result |\n|---|---|---|\n{rows}", key=1, path="applicants.md")
     said = "Oscar, Anna and Ida are on the waiting list."
-    pipeline = AnswerPipeline(
-        lambda *_args, **_how: Trace(found, {}, {}), lambda: Answerer(lambda: FakeGenerator(lambda _: said)), len,
-        open_reader=lambda: FakeReader(lambda _question, _text: 1.0),
-    )  # fmt: skip
-    question = read_question("Who is on the waiting list?")
-    assert pipeline.ask(question, show=lambda _: None, on_passages=lambda _: None).outcome == "answered"
+    assert ask("Who is on the waiting list?", said, found, rate=lambda _text: 1.0).outcome == "answered"
 
 
 RATES = (
@@ -126,10 +132,6 @@ def test_an_answer_from_a_row_without_the_value_or_from_the_wrong_row_is_quoted(
     question: str, said: str, reason: str
 ) -> None:
     number = said.removesuffix(".").split()[-1]
-    reader = FakeReader(lambda _question, text: float(number in text))
-    pipeline = AnswerPipeline(
-        lambda *_args, **_how: Trace([passage(RATES, key=1, path="rates.md")], {}, {}),
-        lambda: Answerer(lambda: FakeGenerator(lambda _: said)), len, open_reader=lambda: reader,
-    )  # fmt: skip
-    answer = pipeline.ask(read_question(question), show=lambda _: None, on_passages=lambda _: None)
+    rates = passage(RATES, key=1, path="rates.md")
+    answer = ask(question, said, rates, rate=lambda text: float(number in text))
     assert (answer.outcome, answer.reason) == ("quoted" if reason else "answered", reason)
