@@ -202,11 +202,8 @@ def _of_names(
     if not left.keys:
         return ()
     named = by_name.get(("name",), ()) if left.keys[-1] in side.names else ()
-    return [*named, *(one for one in side.columns if len(one.keys) > len(left.keys) and _begins(one.keys, left.keys))]
-
-
-def _begins(keys: Sequence[str], first: Sequence[str]) -> bool:
-    return tuple(keys[: len(first)]) == tuple(first)
+    longer = (one for one in side.columns if len(one.keys) > len(left.keys))
+    return [*named, *(one for one in longer if one.keys[: len(left.keys)] == left.keys)]
 
 
 def _is_key(left: ViewColumn, right: ViewColumn, fact: View, side: View, held: RelationSet) -> bool:

@@ -50,11 +50,11 @@ _ISO = re.compile(r"(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?(?:[T ](\d{1,2}):(\d
 _PARTS = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?:[T ](\d{1,2}):(\d\d)(?::(\d\d))?)?")
 _MONTH = rf"({ENGLISH_MONTH})\.?"
 _WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s)?"
-_DAY_FIRST = re.compile(rf"{_WEEKDAY}(\d{{1,2}})(?:st|nd|rd|th)?[-. ]\s?{_MONTH},?[- ](\d{{4}}|\d{{2}})", re.IGNORECASE)
-_MONTH_FIRST = re.compile(rf"{_WEEKDAY}{_MONTH}\s(\d{{1,2}})(?:st|nd|rd|th)?,?\s(\d{{4}})", re.IGNORECASE)
-_DAY_OF_YEAR = re.compile(
-    rf"{_WEEKDAY}(?:(\d{{1,2}})(?:st|nd|rd|th)?[-. ]\s?{_MONTH}|{_MONTH}\s(\d{{1,2}})(?:st|nd|rd|th)?)", re.IGNORECASE
-)
+_DAY_MONTH = rf"(\d{{1,2}})(?:st|nd|rd|th)?[-. ]\s?{_MONTH}"
+_MONTH_DAY = rf"{_MONTH}\s(\d{{1,2}})(?:st|nd|rd|th)?"
+_DAY_FIRST = re.compile(rf"{_WEEKDAY}{_DAY_MONTH},?[- ](\d{{4}}|\d{{2}})", re.IGNORECASE)
+_MONTH_FIRST = re.compile(rf"{_WEEKDAY}{_MONTH_DAY},?\s(\d{{4}})", re.IGNORECASE)
+_DAY_OF_YEAR = re.compile(rf"{_WEEKDAY}(?:{_DAY_MONTH}|{_MONTH_DAY})", re.IGNORECASE)
 _MONTH_ALONE = re.compile(rf"{_MONTH}[- ](\d{{4}})", re.IGNORECASE)
 _IDENTIFIER = re.compile(
     r"(?:.*\b)?(?:no|nr|num|id|ids|code|codes|zip|postcode|postal code|phone|telephone|mobile|fax|sku|isbn|ean|vat"

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from local_rag.reading.converters.content_lines import ContentLine, content_lines, unescaped
 from local_rag.reading.converters.converted import Converted, Sections
 from local_rag.reading.decode import decode_with_notes
-from local_rag.records import Heading
 from local_rag.text.dates import DAY_NAMES
 
 _TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:T(\d\d)(\d\d)\d\d)?(Z?)")
@@ -42,8 +41,7 @@ def add_entries(sections: Sections, text: str) -> list[str]:
     for entry in _entries(text):
         names.append(" ".join(entry.partition("\n")[0].removeprefix("Event: ").split()))
         # The entry names itself once more, as a sentence of it may be quoted without its heading.
-        section = f"# {names[-1]}\n\n{entry}"
-        sections.add(section, headings=[Heading(1, names[-1], 0, len(section))])
+        sections.add_named(names[-1], entry)
     return names
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from local_rag.reading.converters.content_lines import ContentLine, content_lines, unescaped
 from local_rag.reading.converters.converted import Converted, Sections
 from local_rag.reading.decode import decode_with_notes
-from local_rag.records import Heading
 
 _LABELS = {
     "NICKNAME": "Nickname", "ORG": "Organisation", "TITLE": "Title", "ROLE": "Role", "TEL": "Phone", "EMAIL": "Email",
@@ -29,8 +28,7 @@ def convert_contacts(data: bytes) -> Converted:
         name = _name(lines)
         names.append(name)
         # The card names itself once more, as a line of it may be quoted without its heading.
-        section = "\n".join([f"# {name}", "", f"Contact: {name}", *_written(lines)])
-        sections.add(section, headings=[Heading(1, name, 0, len(section))])
+        sections.add_named(name, "\n".join([f"Contact: {name}", *_written(lines)]))
     if not names:
         return Converted(None, text, "text", notes=notes)
     return sections.converted(names[0] if len(names) == 1 else None, notes=notes)

@@ -154,6 +154,11 @@ class Sections:
         """Add a heading over what is added next."""
         self._headings.append(Heading(level, title, self._append(title)))
 
+    def add_named(self, name: str, text: str) -> None:
+        """Add a text below its name, as a heading of Markdown over all of it."""
+        section = f"# {name}\n\n{text}"
+        self.add(section, headings=[Heading(1, name, 0, len(section))])
+
     def add_document(self, title: str, document: Document) -> None:
         """Add a document below a heading; its own headings are one level lower."""
         self.heading(title)
