@@ -43,32 +43,7 @@ def tokens_of(text: str) -> Counter[str]:
     return Counter(one.replace("\u2212", "-").casefold() for one in _TOKEN.findall(plain.replace("\u2010", "-")))
 
 
-_ONSETS = (
-    "b",
-    "br",
-    "d",
-    "dr",
-    "f",
-    "fl",
-    "g",
-    "gr",
-    "h",
-    "k",
-    "kl",
-    "l",
-    "m",
-    "n",
-    "p",
-    "pr",
-    "r",
-    "s",
-    "st",
-    "t",
-    "tr",
-    "v",
-    "w",
-    "z",
-)
+_ONSETS = "b br d dr f fl g gr h k kl l m n p pr r s st t tr v w z".split()  # noqa: SIM905
 _VOWELS, _CODAS = "aeiou", ("n", "r", "l", "m", "s", "t", "k", "nd")
 _ALPHABETS = {
     "hebrew": "אבגדהוזחטילמנסעפצקרשת",
