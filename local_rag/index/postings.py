@@ -22,6 +22,8 @@ from local_rag.errors import DamagedLibraryError
 from local_rag.index.arrays import REMEDY, open_array, write_array
 from local_rag.index.scoring import KEYWORDS, KeywordTuning, even_blocks, token_number
 
+_MOST_NARROW = 1 << 16  # texts whose numbers fit into two bytes
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
@@ -49,9 +51,10 @@ class Columns:
         return cls(starts, index.scores["indices"], parts)
 
     def save(self, folder: Path, texts: int, vocabulary: Mapping[str, int]) -> None:
-        """Save an index over so many texts as bm25s does."""
+        """Save an index over so many texts as bm25s does, the numbers of few texts in two bytes."""
         index = _bm25(k1=KEYWORDS.k1, b=KEYWORDS.b)
-        index.scores = {"data": self.parts, "indices": self.texts, "indptr": self.starts, "num_docs": texts}
+        numbers = self.texts.astype(np.uint16 if texts <= _MOST_NARROW else np.int32)
+        index.scores = {"data": self.parts, "indices": numbers, "indptr": self.starts, "num_docs": texts}
         index.vocab_dict, index.nonoccurrence_array = dict(vocabulary), None
         index.save(folder, show_progress=False)
 

@@ -176,6 +176,8 @@ def test_merged_postings_are_those_of_all_texts(documents: list[list[list[str]]]
         ]
         merge_postings([(gone, np.zeros(1, bool)), *parts]).write(Path(name) / "merged")
         merged = Postings.open(Path(name) / "merged")
+        together.write(Path(name) / "together")
+        together = Postings.open(Path(name) / "together")
         pairs = [(merged.words, together.words), (merged.block_of, together.block_of)]
         for one, other in ((merged.own, together.own), (merged.around, together.around)):
             pairs += [(getattr(one, part), getattr(other, part)) for part in ("starts", "texts", "parts")]
