@@ -1,6 +1,7 @@
 """A library as somebody may see it: search, ask, and read what it holds."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -30,7 +31,7 @@ from local_rag.judged import UNMARKED, Judged, Marking
 from local_rag.llama.generator import never
 from local_rag.models.choice import chosen, find, identity_of
 from local_rag.models.reader import Reader
-from local_rag.plan_records import Plan
+from local_rag.plan_records import Kind, Plan
 from local_rag.records import Answer, BeingRead, Found, Passage, Progress, Written
 from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words, scope_of
 from local_rag.retrieval.find_question import FindQuestion, Phrase, any_question, as_words
@@ -262,11 +263,26 @@ class View(Judged):
         Passages that answered the same question before come first if they were `marked` as right, and last as wrong.
         The same mail in several places is one passage.
         """
-        found = self._marking(question, marked=marked)(self._trace, read_question(question), top=top, **how)
+        found = self._marking(question, marked=marked)(self._trace, self._read(question), top=top, **how)
         if self._has_store:
             with self.reading() as store:
                 found = replace(found, passages=without_copies(store, found.passages))
         return self._tell(found)
+
+    def _read(self, question: str, kind: Kind | None = None) -> Question:
+        """Read a question; the first one, while a thread opens the index with its embedder."""
+        if self._shared.searcher.is_open:
+            return read_question(question, kind=kind)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(self._open_ahead)  # whoever searches afterwards meets its errors again
+            return read_question(question, kind=kind)
+
+    def _open_ahead(self) -> None:
+        if self._shared.one_at_a_time.acquire(blocking=False):
+            try:
+                self._open_searcher()
+            finally:
+                self._shared.one_at_a_time.release()
 
     def _trace(self, question: Question, *, top: int, **how: Any) -> Trace:
         with self._shared.one_at_a_time, storage_errors(self.folder):
@@ -326,7 +342,7 @@ class View(Judged):
             code_only=code_only,
             seconds=seconds,
         )
-        asked = read_question(question, kind=options.kind)
+        asked = self._read(question, options.kind)
         if asked.plan.kind == "chat" and not options.kind and self._is_of_a_title(question):
             asked = read_question(question, kind="passages")
         if asked.plan.kind == "chat":

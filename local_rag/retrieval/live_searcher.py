@@ -58,6 +58,11 @@ class LiveSearcher:
         self._load_embedder, self._load_reader = lru_cache(1)(load_embedder), lru_cache(1)(load_reader)
         self._opened = dict[Filters, OpenSearcher]()  # by the limits of who searches, in the order of their last use
 
+    @property
+    def is_open(self) -> bool:
+        """Return whether an index is open, with its models."""
+        return bool(self._opened)
+
     def open(self, settings: Settings, explicit: Collection[str], limits: Filters = EVERYTHING) -> OpenSearcher:
         """Return the searcher of the live index, opened if that is not open.
 

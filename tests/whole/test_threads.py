@@ -5,14 +5,17 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from local_rag import Library
 from local_rag.asking import AskOptions
+from local_rag.errors import ModelError
 from local_rag.library import Parts
 from local_rag.llama.generator import Request, Token
+from local_rag.model_records import InstalledModel
 from tests.fakes import FakeEmbedder, FakeGenerator, generating
 
 THREADS, YEARS = 8, 4
@@ -96,3 +99,28 @@ def test_a_callback_may_ask_on_and_a_thread_may_close(fleet: Fleet) -> None:
     closing.join()
     assert library.search("boat d", top=1), "it is opened again"
     library.close()
+
+
+def test_the_embedder_is_loaded_while_the_first_question_is_read(fleet: Fleet) -> None:
+    loaders = list[str]()
+
+    def load(model: InstalledModel) -> FakeEmbedder:
+        loaders.append(threading.current_thread().name)
+        return FakeEmbedder(model)
+
+    with Library("lib", parts=replace(PARTS, load_embedder=load)) as library:
+        first = library.search("boat a")
+        assert library.search("boat a") == first
+        library.ask("When does boat a leave?")
+    assert len(loaders) == 1
+    assert loaders[0] != threading.current_thread().name
+
+
+def test_what_fails_while_the_first_question_is_read_is_said_by_the_search(fleet: Fleet) -> None:
+    def load(_model: InstalledModel) -> FakeEmbedder:
+        raise ModelError("The embedder is torn.")
+
+    with Library("lib", parts=replace(PARTS, load_embedder=load)) as library:
+        for _ in range(2):
+            with pytest.raises(ModelError, match="is torn"):
+                library.search("boat a")
