@@ -313,10 +313,11 @@ class Holdings:
 
     def families(self, *, filters: Filters | FilterFields = EVERYTHING) -> list[tuple[Version, ...]]:
         """Return the documents that are versions of each other, newest first; one of them must pass the filters."""
-        with self.reading() as store:
+        with self._reading() as (store, seen):
             passes, facts = document_filter(as_filters(filters), store.roots()), {one.id: one for one in store.facts()}
             families = Versions(store, self.settings.no_versions).families()
-            return [family for family in families if any(passes(facts[version.id]) for version in family)]
+            found = [family for family in families if any(passes(facts[version.id]) for version in family)]
+            return [tuple(replace(one, id=seen.told[one.id]) for one in family) for family in found] if seen else found
 
     def diff(self, before: Path | str, after: Path | str = "", *, read_files: bool = False) -> Difference:
         """Return what changed between two documents, named by path, file name or title; see `compare`.

@@ -21,7 +21,7 @@ from local_rag.asking import (
 from local_rag.catalogue.links import without_copies
 from local_rag.code_answers import CodeAnswers
 from local_rag.errors import ModelError, StoppedError
-from local_rag.extraction.asking import DocumentAsker
+from local_rag.extraction.asking import DocumentAsker, Search
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column, parse_columns
 from local_rag.extraction.extraction import Extraction, Table
@@ -39,7 +39,7 @@ from local_rag.retrieval.question import Question, read_question
 from local_rag.retrieval.searcher import Trace, search_keywords
 from local_rag.retrieval.version_families import Versions
 from local_rag.store.asked_questions import Asker
-from local_rag.store.database import NamedDocument
+from local_rag.store.database import NamedDocument, StoredDocument
 from local_rag.store.history_file import count_use
 from local_rag.store.storage_errors import storage_errors
 from local_rag.text.tokens import keyword_tokens
@@ -217,14 +217,19 @@ class View(Judged):
         models = [identity_of(self.settings, role) for role in ("answer", "rerank", "embed")]
 
         @contextmanager
-        def open_asker(path: str) -> Iterator[tuple[DocumentAsker, Callable[[str], Sequence[Passage]]]]:
+        def open_asker(document: StoredDocument) -> Iterator[tuple[DocumentAsker, Search]]:
             with self._shared.one_at_a_time:
                 answerer, opened = self._open_answerer(), self._open_searcher()
                 reader = opened.searcher.reader if self.reranks else None
 
+                # A cell is told to all who see its document, so it must not depend on what else the asker sees.
+                alone = cache(lambda: opened.searcher.showing([document.id]))
+
                 def search(question: str) -> Sequence[Passage]:
-                    only = Filters(within=(literal_path(path),))
-                    return self._trace(Question(question), top=_EXTRACTED_FROM, filters=only).passages
+                    if self.settings.search_engine.address:  # which cannot show a part
+                        only = Filters(within=(literal_path(document.path),))
+                        return self._trace(Question(question), top=_EXTRACTED_FROM, filters=only).passages
+                    return alone().trace(Question(question), top=_EXTRACTED_FROM).passages
 
                 yield DocumentAsker(answerer.generator, answerer.form, reader), search
 

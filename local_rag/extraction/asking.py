@@ -24,7 +24,7 @@ from local_rag.model_records import AnswerForm
 from local_rag.models.reader import Reader
 from local_rag.records import Passage
 
-VERSION = 6  # of the code below and in checking.py: raise it when the same document is read or checked otherwise
+VERSION = 7  # of the code below and in checking.py: raise it when the same document is read or checked otherwise
 _SHARED_TOKENS = 1800  # of a document that is read at once, or of the passages of a longer one
 _OWN_TOKENS = 300  # of the sentences that are shown when a question is asked by itself
 _FOREIGN_TOKENS = 900  # of those of a document in another language than the question

@@ -10,12 +10,12 @@ from typing import Any
 
 from local_rag.asking import Filters
 from local_rag.errors import LibraryError, StoppedError
-from local_rag.extraction.asking import DocumentAsker, ReadDocument, asked_key
+from local_rag.extraction.asking import DocumentAsker, ReadDocument, Search, asked_key
 from local_rag.extraction.cells import Cell, cell_from
 from local_rag.extraction.columns import Column
 from local_rag.keys import key_of
 from local_rag.llama.generator import never
-from local_rag.records import Passage, Progress, found_passage
+from local_rag.records import Progress, found_passage
 from local_rag.retrieval.version_families import Versions
 from local_rag.serialization import from_plain
 from local_rag.store.cell_rows import (
@@ -77,14 +77,15 @@ class Extraction:
     """What a table is extracted with.
 
     `models` are the identities of the models, `reading` opens a store that shows what the caller may see, and
-    `open_asker` opens the models for one document, with a search in it. What people correct is kept for the `audience`,
-    a key of what the caller may see. With `unwritten`, cells are kept in it, and nothing is written to a file.
+    `open_asker` opens the models for one document, with a search in it whose result depends on no other document. What
+    people correct is kept for the `audience`, a key of what the caller may see. With `unwritten`, cells are kept in it,
+    and nothing is written to a file.
     """
 
     folder: Path
     models: Sequence[str]
     reading: OpenStore
-    open_asker: Callable[[str], AbstractContextManager[tuple[DocumentAsker, Callable[[str], Sequence[Passage]]]]]
+    open_asker: Callable[[StoredDocument], AbstractContextManager[tuple[DocumentAsker, Search]]]
     apart: Sequence[str] = ()
     audience: str = ""
     unwritten: "UnwrittenCells | None" = None
@@ -148,7 +149,7 @@ class Extraction:
                 return
             passages = [found_passage(chunk, 0.0, (), "none") for chunk in store.chunks(document_id)]
             read = ReadDocument(document.title, store.document_text(document_id), passages)
-        with self.open_asker(document.path) as (asker, search), self._writing() as store:
+        with self.open_asker(document) as (asker, search), self._writing() as store:
             memory = _Said(self, store, document_id, tell)
             for group in asker.ask(read, columns, search, memory, stop):
                 cells = {

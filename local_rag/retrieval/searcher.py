@@ -1,8 +1,9 @@
 """Find passages: dense search and keyword search, fused, then reranked if there is a reader."""
 
+import copy
 import functools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
@@ -129,8 +130,16 @@ class Searcher:
         self._store, self._settings, self._embedder = passages, settings, embedder
         self._weak_below, self._follow_ups = weak_below, follow_ups
         self._filtering = Filtering(passages, versions.outdated if versions else None)
-        self._spelling = Spelling(index, passages, is_word, of_part=of_part)
+        self._spelling, self._is_word = Spelling(index, passages, is_word, of_part=of_part), is_word
         self._load_reader = functools.cache(load_reader) if load_reader else None
+
+    def showing(self, documents: Collection[int]) -> "Searcher":
+        """Return the same searcher as if there were these documents alone: nothing that it finds tells of others."""
+        found = copy.copy(self)
+        found.index, found.versions = self.index.showing(documents), None
+        found.index.open()
+        found._spelling = Spelling(found.index, self._store, self._is_word, of_part=True)
+        return found
 
     def load(self) -> None:
         """Load the reranker, if there is one, before the first question."""

@@ -180,7 +180,7 @@ def test_the_store_is_opened_as_often_for_many_columns_as_for_one(library: Libra
                 yield store
 
         @contextmanager
-        def open_asker(_path: str) -> Iterator[tuple[DocumentAsker, Callable[[str], Sequence[Passage]]]]:
+        def open_asker(_document: object) -> Iterator[tuple[DocumentAsker, Callable[[str], Sequence[Passage]]]]:
             yield DocumentAsker(generator, PLAIN_FORM, None), lambda _question: ()
 
         extraction = Extraction(library.folder, ["a model"], reading, open_asker)
@@ -188,6 +188,27 @@ def test_the_store_is_opened_as_often_for_many_columns_as_for_one(library: Libra
         return opened
 
     assert times_opened(COLUMNS[:1]) == times_opened(COLUMNS[1:])
+
+
+def test_what_is_read_of_a_long_document_does_not_depend_on_others(tmp_path: Path) -> None:
+    words = ["lantern", "customer", "anchor", "ladder", "whistle", "signal", "tide"]
+    parts = [" ".join(words[number * step % 7] for step in range(1, 3 + number % 5)) for number in range(60)]
+
+    def read(name: str, others: int) -> list[str]:
+        docs = tmp_path / "docs"
+        docs.mkdir(exist_ok=True)
+        text = "\n\n".join(f"## Part {number}\n\nThe {part} is kept." for number, part in enumerate(parts))
+        (docs / "long.md").write_text(f"# Log\n\n{text}\n")
+        for number in range(others):
+            (docs / f"other{number}.md").write_text(f"# Other {number}\n\nA lantern and a customer, at any tide.\n")
+        generator = FakeGenerator(answer)
+        with opened(tmp_path / name, generator) as library:
+            library.index([docs])
+            library.extract(["Customer: Who is the customer of the lantern, the anchor and the tide? (name)"],
+                            filters={"within": "long.md"})  # fmt: skip
+        return generator.prompts
+
+    assert read("alone", 0) == read("beside others", 20)
 
 
 def test_a_persons_cell_counts_until_it_is_taken_back(library: Library) -> None:
