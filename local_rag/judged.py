@@ -166,11 +166,13 @@ class Judged(Holdings):
         words = "" if follows else same_question(question)
         self._record(answer, Marking(question, words), self._asked_epoch())
 
-    def _record(self, answer: Answer, marking: Marking, epoch: int) -> None:
-        if self.settings.retention.conversations and self._has_store:
-            base = self._shared.gate_base
-            recipe = base.recipe if base else ""
-            self._asked.add(answer, words=marking.words, recipe=recipe, epoch=epoch)
+    def _record(self, answer: Answer, marking: Marking, epoch: int, *, counted: bool = False) -> bool:
+        """Record an answer if questions are kept, and count it if it is `counted`; return whether that was done."""
+        if not (self.settings.retention.conversations and self._has_store):
+            return False
+        base = self._shared.gate_base
+        recipe = base.recipe if base else ""
+        return self._asked.add(answer, words=marking.words, recipe=recipe, epoch=epoch, counted=counted)
 
     def _known_base(self) -> GateBase:
         """Return the gate without marks, or while the answer model is missing one that no mark is about."""

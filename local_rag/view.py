@@ -364,8 +364,8 @@ class View(Judged):
             answer = pipeline.ask(asked, show=show, on_passages=tell, on_reading=on_reading)
             show(answer.text)
             if counted and answer.outcome != "left":
-                self._record(answer, marking, epoch)
-                if self.settings.retention.counts:
+                counts = self.settings.retention.counts
+                if not self._record(answer, marking, epoch, counted=counts) and counts:
                     count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return self._tell(answer)
 

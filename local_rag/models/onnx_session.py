@@ -49,6 +49,12 @@ class OnnxSession:
     def _run(self, encoding: Any) -> list[np.ndarray]:
         return self.run_tokens(encoding.ids, encoding.type_ids)
 
+    def run_all(self, sequences: Sequence[tuple[Sequence[int], Sequence[int]]]) -> list[list[np.ndarray]]:
+        """Return what `run_tokens` does for each sequence of tokens with their types."""
+        if len(sequences) == 1:  # for which no other thread need wake
+            return [self.run_tokens(*sequences[0])]
+        return list(self._threads.map(lambda one: self.run_tokens(*one), sequences))
+
     def run_tokens(self, ids: Sequence[int], types: Sequence[int]) -> list[np.ndarray]:
         """Return the outputs for tokens, without the batch dimension."""
         known = {"input_ids": ids, "attention_mask": [1] * len(ids), "token_type_ids": types}

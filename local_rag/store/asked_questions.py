@@ -18,7 +18,7 @@ from local_rag.errors import LibraryError, MissingError
 from local_rag.keys import key_of
 from local_rag.records import Answer, Passage, path_of
 from local_rag.serialization import to_line
-from local_rag.store.history_file import ASKED_BY, HISTORY_FILE, history_errors, open_history
+from local_rag.store.history_file import ASKED_BY, HISTORY_FILE, history_errors, open_history, put_use
 from local_rag.store.schema import transaction
 from local_rag.text.words import caseless, words_of
 
@@ -79,12 +79,19 @@ class AskedQuestions:
                 return int(number)
         return 0
 
-    def add(self, answer: Answer, *, words: str, recipe: str, epoch: int) -> None:
-        """Record an answer, unless it was forgotten meanwhile or the file cannot be written now."""
+    def add(self, answer: Answer, *, words: str, recipe: str, epoch: int, counted: bool = False) -> bool:
+        """Record an answer, unless it was forgotten meanwhile or the file cannot be written now; return whether it was.
+
+        If it is `counted`, it is in the same transaction: the disk is waited for once.
+        """
         with suppress(LibraryError, OSError):
             if self.epoch() == epoch:
                 with self._open(_TIMEOUT) as connection:
                     self._insert(connection, answer, words, recipe)
+                    if counted:
+                        put_use(connection, answered=answer.answered, seconds=answer.seconds)
+                return True
+        return False
 
     def _insert(self, connection: sqlite3.Connection, answer: Answer, words: str, recipe: str) -> int:
         known = recipe if answer.log_odds is not None or answer.reader_log_odds is not None else ""

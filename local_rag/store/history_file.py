@@ -226,8 +226,13 @@ def count_use(folder: Path, *, answered: bool, seconds: float) -> None:
     """Count a question, unless the file cannot be written."""
     wrong = suppress(sqlite3.Error, OSError, LibraryError)
     with wrong, closing(open_history(folder, _COUNT_TIMEOUT)) as connection, transaction(connection):
-        connection.execute("DELETE FROM uses WHERE at < ?", (time.time() - _DAYS * _DAY,))
-        connection.execute("INSERT INTO uses VALUES (?, ?, ?)", (time.time(), answered, seconds))
+        put_use(connection, answered=answered, seconds=seconds)
+
+
+def put_use(connection: sqlite3.Connection, *, answered: bool, seconds: float) -> None:
+    """Count a question in a transaction that is open."""
+    connection.execute("DELETE FROM uses WHERE at < ?", (time.time() - _DAYS * _DAY,))
+    connection.execute("INSERT INTO uses VALUES (?, ?, ?)", (time.time(), answered, seconds))
 
 
 def usage_of(folder: Path) -> Usage:

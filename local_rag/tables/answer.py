@@ -14,7 +14,7 @@ from local_rag.store.database import Store
 from local_rag.tables.computation import NotComputableError, computation
 from local_rag.tables.mentions import ROWS, Mention, mentions
 from local_rag.tables.periods import find_periods
-from local_rag.tables.planner import Planner, shipped_planner
+from local_rag.tables.planner import Planner, Read, shipped_planner
 from local_rag.tables.program import Program
 from local_rag.tables.relation_set import NamedRelation, RelationSet
 from local_rag.tables.run import NoRowsError, run
@@ -95,7 +95,8 @@ def answer_from_rows(
 def _answered(question: str, best: Candidate | None, held: RelationSet, planner: Planner) -> FromRows | None:
     if best is None or (probability := _probability(question, best, planner)) < planner.answer_from:
         return None
-    return FromRows(_newest(question, best, held, planner), probability)
+    whole = _with_rows(best, held)
+    return FromRows(_newest(question, whole, held, planner), probability) if whole else None
 
 
 def _probability(question: str, best: Candidate, planner: Planner) -> float:
@@ -104,21 +105,21 @@ def _probability(question: str, best: Candidate, planner: Planner) -> float:
 
 def best_candidate(question: str, views: Sequence[View], held: RelationSet, planner: Planner) -> Candidate | None:
     """Return the most probable result of all views; None if there is none."""
-    found = [one for view in views if (one := _candidate(question, view, held, planner))]
+    read = zip(views, planner.plan(question, views, held), strict=True)
+    found = [one for view, each in read if (one := _candidate(question, view, each, held, planner))]
     return max(found, key=lambda one: one.score, default=None)
 
 
-def _candidate(question: str, view: View, held: RelationSet, planner: Planner) -> Candidate | None:
-    read = planner.plan(question, view, held)
+def _candidate(question: str, view: View, read: Read | None, held: RelationSet, planner: Planner) -> Candidate | None:
     if read is None:
         view = _narrowed(question, view, held)
-        read = planner.plan(question, view, held)
+        [read] = planner.plan(question, [view], held)
     if read is None:
         return None
     planned, mentioned = read
     results = dict[object, list[tuple[Program, float, TableAnswer]]]()
     for program, total in planned.programs:
-        if table := _result(program, view, mentioned, held):
+        if table := _result(program, view, mentioned, held, with_rows=False):
             results.setdefault((table.value, table.unit, table.values), []).append((program, total, table))
     if not results:
         return None
@@ -126,6 +127,12 @@ def _candidate(question: str, view: View, held: RelationSet, planner: Planner) -
     program, _, table = same[0]
     total = log(sum(exp(one) for _, one, _ in same) + _NOTHING)
     return Candidate(view, tuple(mentioned), planned.fits, program, total, table)
+
+
+def _with_rows(best: Candidate, held: RelationSet) -> Candidate | None:
+    """Return a candidate with the rows that its result is computed from; None at a limit."""
+    table = _result(best.program, best.view, best.mentioned, held)
+    return replace(best, table=table) if table else None
 
 
 def _narrowed(question: str, view: View, held: RelationSet) -> View:
@@ -139,10 +146,12 @@ def _narrowed(question: str, view: View, held: RelationSet) -> View:
     return replace(view, columns=tuple(view.columns[at] for at in kept if at < len(view.columns)))
 
 
-def _result(program: Program, view: View, mentioned: Sequence[Mention], held: RelationSet) -> TableAnswer | None:
+def _result(
+    program: Program, view: View, mentioned: Sequence[Mention], held: RelationSet, *, with_rows: bool = True
+) -> TableAnswer | None:
     """Return what a program computes; None if its choices do not go together, or no row has it."""
     try:
-        return run(computation(program, view, mentioned), held)
+        return run(computation(program, view, mentioned), held, with_rows=with_rows)
     except (NoRowsError, NotComputableError, QuestionError):  # the last for a limit of time or rows
         return None
 
@@ -264,9 +273,9 @@ def _newest(question: str, best: Candidate, held: RelationSet, planner: Planner)
     same = [other for other in held.named if other is not one and other.columns == one.columns]
     found = [(one, best.table)]
     for other in (other for other in same if are_versions(other, one, held)):
-        candidate = _candidate(question, view_of(other), held, planner)
-        if candidate and _asks_the_same(candidate.program, best.program):
-            found.append((other, candidate.table))
+        candidate = best_candidate(question, [view_of(other)], held, planner)
+        if candidate and _asks_the_same(candidate.program, best.program) and (whole := _with_rows(candidate, held)):
+            found.append((other, whole.table))
     found.sort(key=lambda pair: _version_order(pair[0]))
     *others, (_, newest) = found
     if not others:

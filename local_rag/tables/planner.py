@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import exp
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -58,6 +58,9 @@ class Planned:
     fits: float
 
 
+Read: TypeAlias = tuple[Planned, Sequence[Mention]]
+
+
 class Planner(Protocol):
     """The interface of a planner.
 
@@ -68,8 +71,8 @@ class Planner(Protocol):
     answer_from: float
     common: Collection[str]
 
-    def plan(self, question: str, view: View, held: RelationSet) -> tuple[Planned, Sequence[Mention]] | None:
-        """Return the most probable program of a question for a view; None if the view is too wide to be read."""
+    def plan(self, question: str, views: Sequence[View], held: RelationSet) -> Sequence[Read | None]:
+        """Return the most probable program of a question for each view; None for a view that is too wide to be read."""
 
     def probability(self, features: Mapping[str, float]) -> float:
         """Return the probability that the most probable program gives the right answer."""
@@ -95,15 +98,18 @@ class TrainedPlanner:
         """Return the probability that the most probable program gives the right answer."""
         return 1 / (1 + exp(-(self._bias + sum(self._weights[name] * value for name, value in features.items()))))
 
-    def plan(self, question: str, view: View, held: RelationSet) -> tuple[Planned, Sequence[Mention]] | None:
-        """Return the most probable program of a question for a view; None if the view is too wide to be read."""
-        mentioned = mentions(question, view, held)
-        encoded = encode(self._tokenizer, question, view, mentioned, held)
-        if encoded is None:
-            return None
-        whole, tokens = self._session.run_tokens(encoded.ids, encoded.types)
-        kinds = [one.kind for one in view.columns]
-        return best(whole, tokens, encoded, kinds, mentioned), mentioned
+    def plan(self, question: str, views: Sequence[View], held: RelationSet) -> Sequence[Read | None]:
+        """Return the most probable program of a question for each view; None for a view that is too wide to be read."""
+        mentioned = [mentions(question, view, held) for view in views]
+        encoded = [encode(self._tokenizer, question, *one, held) for one in zip(views, mentioned, strict=True)]
+        outputs = iter(self._session.run_all([(one.ids, one.types) for one in encoded if one]))
+
+        def read(one: Encoded, view: View, said: Sequence[Mention]) -> Read:
+            whole, tokens = next(outputs)
+            return best(whole, tokens, one, [column.kind for column in view.columns], said), said
+
+        given = zip(encoded, views, mentioned, strict=True)
+        return [read(one, view, said) if one else None for one, view, said in given]
 
 
 @cache

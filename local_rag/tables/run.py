@@ -25,6 +25,7 @@ _MOST_VALUES = 200  # of a list or of groups
 _EXTREMES = {"max": "highest", "min": "lowest"}
 _MOST_NAMED = 3  # cells that are no numbers
 _MOST_EQUAL = 5  # rows beside the highest ones
+_MOST_KNOWN = 5000  # of what was computed from tables that are held
 _LARGEST_KEPT = 5_000_000  # characters of the rows that are kept with an answer
 
 
@@ -41,12 +42,11 @@ class _Counts(NamedTuple):
     valued: int
 
 
-def run(wanted: Computation, held: RelationSet) -> TableAnswer:
-    """Return what is computed; raise NoRowsError if no row has it."""
-    one = _of_one(wanted.query, held)
+def run(wanted: Computation, held: RelationSet, *, with_rows: bool = True) -> TableAnswer:
+    """Return what is computed, with the rows that it is computed from, or without; raise NoRowsError if none has it."""
     if wanted.other is None:
-        return one
-    other = _of_one(wanted.other, held)
+        return _of_one(wanted.query, held, with_rows=with_rows)
+    one, other = _of_one(wanted.query, held), _of_one(wanted.other, held)
     if not isinstance(one.value, int | float) or not isinstance(other.value, int | float):
         raise NoRowsError("There is nothing to compare.")
     if wanted.how == "share":
@@ -94,7 +94,7 @@ def _label_of(one: Query, other: Query) -> str:
     return ", ".join(", ".join(condition.values) or condition.words.removeprefix("is ") for condition in own)
 
 
-def _of_one(query: Query, held: RelationSet) -> TableAnswer:
+def _of_one(query: Query, held: RelationSet, *, with_rows: bool = True) -> TableAnswer:
     held.hold([one.table for one in query.view.relations])
     counts = _count(query, held)
     if not counts.rows and query.operation != "whether":
@@ -110,7 +110,7 @@ def _of_one(query: Query, held: RelationSet) -> TableAnswer:
         answer = _grouped(query, held)
     else:
         answer = _scalar(query, held, counts)
-    rows, firsts = _rows(query, held)
+    rows, firsts = _rows(query, held) if with_rows else ((), {})
     columns = query.view.columns
     return replace(
         answer,
@@ -130,7 +130,15 @@ def _count(query: Query, held: RelationSet) -> _Counts:
     valued = (
         "count(*)" if column is None else f"count({value_of_sql(column) if column.kind == 'number' else column.sql})"
     )
-    return _Counts(*held.select(select(query, f"count(*), {valued}"), where(query)[1]).rows[0])
+    statement, parameters = select(query, f"count(*), {valued}"), where(query)[1]
+    # Many programs of a question have the same conditions.
+    known, key = held.known, ("count", statement, tuple(parameters))
+    if key not in known:
+        if len(known) > _MOST_KNOWN:
+            known.clear()
+        known[key] = _Counts(*held.select(statement, parameters).rows[0])
+    found: _Counts = known[key]
+    return found
 
 
 def _explain_no_rows(query: Query, held: RelationSet) -> None:

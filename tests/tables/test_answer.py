@@ -6,8 +6,8 @@ from pathlib import Path
 
 from local_rag.records import TableAnswer, TableValue
 from local_rag.tables.answer import FromRows, answer_from_rows, views_for
-from local_rag.tables.mentions import Mention, mentions
-from local_rag.tables.planner import Planned
+from local_rag.tables.mentions import mentions
+from local_rag.tables.planner import Planned, Read
 from local_rag.tables.program import Program
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import View
@@ -23,7 +23,10 @@ class PlannerOfFields:
     def __init__(self, fields: Mapping[str, str], *, fits: float = 5.0, total: float = -0.1) -> None:
         self._fields, self._fits, self._total = fields, fits, total
 
-    def plan(self, question: str, view: View, held: RelationSet) -> tuple[Planned, Sequence[Mention]] | None:
+    def plan(self, question: str, views: Sequence[View], held: RelationSet) -> Sequence[Read | None]:
+        return [self.read(question, view, held) for view in views]
+
+    def read(self, question: str, view: View, held: RelationSet) -> Read | None:
         names = [one.name for one in view.columns]
         columns = {role: name for role, name in self._fields.items() if role in {"measure", "shown", "group"}}
         if not set(columns.values()) <= set(names):
@@ -62,8 +65,8 @@ def test_a_name_that_no_row_has_leaves_the_question_to_the_passages(tables: Rela
 
 def test_programs_with_the_same_result_add_up(tables: RelationSet) -> None:
     class Twice(PlannerOfFields):
-        def plan(self, question: str, view: View, held: RelationSet) -> tuple[Planned, Sequence[Mention]] | None:
-            read = super().plan(question, view, held)
+        def read(self, question: str, view: View, held: RelationSet) -> Read | None:
+            read = super().read(question, view, held)
             if read is None:
                 return None
             [(program, total)] = read[0].programs
@@ -84,8 +87,8 @@ def test_a_follow_up_changes_the_rows_of_the_question_before(tables: RelationSet
 
     def follow(question: str, before: str, planner: PlannerOfFields = sums) -> FromRows | None:
         class OnlyBefore(PlannerOfFields):
-            def plan(self, asked: str, view: View, held: RelationSet) -> tuple[Planned, Sequence[Mention]] | None:
-                return planner.plan(asked, view, held) if asked == before else None
+            def read(self, asked: str, view: View, held: RelationSet) -> Read | None:
+                return planner.read(asked, view, held) if asked == before else None
 
         return answer_from_rows(question, tables, [before], OnlyBefore({}))
 
