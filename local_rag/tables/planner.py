@@ -96,7 +96,8 @@ class TrainedPlanner:
 
     def probability(self, features: Mapping[str, float]) -> float:
         """Return the probability that the most probable program gives the right answer."""
-        return 1 / (1 + exp(-(self._bias + sum(self._weights[name] * value for name, value in features.items()))))
+        odds = self._bias + sum(self._weights[name] * value for name, value in features.items())
+        return 1 / (1 + exp(-max(-30.0, min(30.0, odds))))  # a question may name a thousand things
 
     def plan(self, question: str, views: Sequence[View], held: RelationSet) -> Sequence[Read | None]:
         """Return the most probable program of a question for each view; None for a view that is too wide to be read."""

@@ -4,6 +4,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from local_rag.records import TableAnswer, TableValue
 from local_rag.tables.answer import FromRows, answer_from_rows, views_for
 from local_rag.tables.mentions import mentions
@@ -151,3 +153,13 @@ def test_an_answer_is_compared_with_what_is_known() -> None:
     assert not is_right(5, TableAnswer(6, "", ""))
     assert is_right(["a", "b"], TableAnswer(None, "", "", (TableValue("b", 1), TableValue("a", 2))))
     assert not is_right({"a": 1}, TableAnswer(None, "", "", (TableValue("a", 2),)))
+
+
+@pytest.mark.parametrize(
+    "repeated", ["Acme ", "Acme and Bolt ", "not 5 EUR of Kessler GmbH ", "net of Kessler GmbH or "]
+)
+def test_a_question_that_names_something_a_thousand_times_is_answered_or_left(
+    tables: RelationSet, repeated: str
+) -> None:
+    found = answer_from_rows((repeated * 1000)[:4000], tables)
+    assert found is None or found.probability <= 1
