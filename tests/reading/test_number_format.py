@@ -1,7 +1,7 @@
 """Numbers of sheets are shown as Excel shows them; a code that is not understood leaves the number as it is."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from local_rag.reading.converters.number_format import show_cell, show_number
@@ -39,6 +39,7 @@ def test_days_are_counted_from_1904_in_some_files() -> None:
     assert show_number(45356 - 1462, "yyyy-mm-dd", from_1904=True) == show_number(45356, "yyyy-mm-dd")
 
 
+@example(float("-inf"), "md")
 @given(st.floats() | st.integers(), st.text('0#?.,%/E+-;[]<>="\\_*@hmsyd $\u20acGenral AM/P', max_size=20))
 def test_no_code_is_too_odd(value: float, code: str) -> None:
     assert isinstance(show_cell(value, code), str)

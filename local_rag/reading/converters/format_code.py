@@ -1,5 +1,6 @@
 """Parse the format codes of spreadsheets, by ECMA-376 (part 1, 18.8.31), and show a date by the parts of one."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -201,7 +202,7 @@ def is_moment(parts: Sequence[Part]) -> bool:
 
 def _day(value: float, decimals: int, *, from_1904: bool) -> datetime | None:
     """Return a number of days as a date, its time rounded to the decimals of a second."""
-    if not value < _LAST - (_1904 - _1900).days * from_1904:
+    if not -math.inf < value < _LAST - (_1904 - _1900).days * from_1904:
         return None
     days, rest = divmod(value, 1)
     seconds = round(rest * _SECONDS, decimals)
