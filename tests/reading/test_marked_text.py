@@ -1,6 +1,7 @@
 """What changes the meaning of a text is kept in every format: struck out, hidden, a comment, or not shown."""
 
 import io
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,9 @@ def test_runs_that_are_marked_alike_are_written_together() -> None:
     assert strike(" one\n\ntwo ") == " ~~one~~\n\n~~two~~ "
     assert without_struck("~~100~~ 120 ~~old~~") == "120"
     assert is_struck("~~a~~ ~~b~~")
+    left_out = Counter[str]()
+    assert write_runs([Run("Fee "), Run("3", hidden=True), Run("0 ", hidden=True), Run("44")], left_out) == "Fee 44"
+    assert left_out == {"hidden word*": 1}
     assert not is_struck("~~a~~ b")
 
 
@@ -82,6 +86,26 @@ def test_struck_text_and_comments_of_open_document() -> None:
     assert "Boat: Skua; Paid: no\n" in sheet.text
     assert "Boat: Tern; Paid: ~~yes~~" in sheet.text
     assert sheet.notes == ("the hidden row 3 is read too", "comment on B2: called twice")
+
+
+def test_a_hidden_style_hides_all_but_the_runs_that_are_shown() -> None:
+    style = "<style:style style:name='{}' style:family='{}'><style:text-properties text:display='{}'/></style:style>"
+    styles = (
+        style.format("H", "paragraph", "none") + style.format("S", "text", "true") + style.format("T", "text", "none")
+    )
+    shown = "<text:span text:style-name='S'>shown <text:span text:style-name='T'>not</text:span></text:span>"
+    remark = "<office:annotation><text:p>a remark</text:p></office:annotation>"
+    body = f"<text:p text:style-name='H'>Old fee {shown}{remark} gone</text:p><text:p>Fee 85</text:p>"
+    heading = "<text:h text:style-name='H' text:outline-level='1'>Draft</text:h>"
+    listed = f"<text:list><text:list-item>{heading}</text:list-item></text:list>"
+    document = parse(Path("a.odt"), open_document("text", heading + body + listed, masters=styles))
+    assert document.text == "shown\n\nFee 85"
+    assert document.notes == ("9 hidden words are left out",)
+    page = b"<style>.old {visibility: hidden} .old .new {visibility: visible}</style><p>Fee</p>"
+    page += b"<div class=old>was 30 <span class=new>is 44</span><table><tr><td>30</table></div>"
+    paper = parse(Path("a.html"), page)
+    assert " ".join(paper.text.split()) == "Fee is 44"
+    assert paper.notes == ("3 hidden words are left out",)
 
 
 def test_struck_rows_of_a_sheet_are_no_data_and_what_it_hides_is_named(tmp_path: Path) -> None:

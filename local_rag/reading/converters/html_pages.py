@@ -22,7 +22,8 @@ _MOST_EXTRACTED = 0.8  # of them, so that what trafilatura has found is
 _FEW_WORDS = 30  # beside the main content, as a line of copyright is
 _NOISE = "script, style, noscript, template, a.headerlink"
 MENUS = "nav, [role=navigation], div.navheader, div.navfooter, ul.docnav, .breadcrumb, .breadcrumbs"
-_HIDING_STYLE = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
+_HIDING_STYLE = re.compile(r"(?:^|;)\s*display\s*:\s*none\b", re.IGNORECASE)
+_VISIBILITY = re.compile(r"(?:^|;)\s*visibility\s*:\s*(visible|hidden|collapse)\b", re.IGNORECASE)
 _HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _CONTAINERS = {"div", "section", "article", "main", "body", "header", "footer", "center"}
 _EMPHASIS = ["b", "strong", "i", "em"]
@@ -155,11 +156,44 @@ def remove_invisible(page: "BeautifulSoup") -> tuple[str, ...]:
         if is_hidden and tag.name not in {"html", "body"}:
             hidden += count_words(tag)
             tag.decompose()
+    hidden += _remove_hidden_runs(page)
     aids = page.select("rt, rp")
     for tag in aids:
         tag.extract()
     readings = sum(tag.name == "rt" for tag in aids)
     return notes_of({"hidden word*": hidden, "frame* within frames": frames, "reading aid*": readings})
+
+
+def _remove_hidden_runs(page: "Tag") -> int:
+    """Remove what is hidden in its place, but not what is shown again within it; return its number of words."""
+    of_style = {
+        id(tag): found[-1].lower() != "visible"
+        for tag in page.select("[style*=visibility i]")
+        if (found := _VISIBILITY.findall(str(tag["style"]))) and tag.name not in {"html", "body"}
+    }
+    if not any(of_style.values()):
+        return 0
+    tags, hidden, holding = page.find_all(True), set[int](), set[int]()
+    for tag in tags:  # what holds a tag comes before it
+        if of_style.get(id(tag), id(tag.parent) in hidden):
+            hidden.add(id(tag))
+            continue
+        above = tag.parent
+        while above is not None and id(above) in hidden and id(above) not in holding:
+            holding.add(id(above))
+            above = above.parent
+    words = 0
+    for tag in tags:
+        if id(tag) not in hidden or "_decomposed" in vars(tag):
+            continue
+        if id(tag) not in holding:
+            words += len(_WORD.findall(tag.get_text(" ")))
+            tag.decompose()
+            continue
+        for text in tag.find_all(string=True, recursive=False):
+            words += len(_WORD.findall(text))
+            text.replace_with(" ")
+    return words
 
 
 def _open_frames(page: "BeautifulSoup") -> int:

@@ -20,7 +20,7 @@ _PROPERTIES = {
     "text-decoration-line": "text-decoration",
 }
 _DECLARATION = re.compile(rf"(?:^|[;\s])({'|'.join(_PROPERTIES)})\s*:\s*([^;{{}}]{{1,80}})", re.IGNORECASE)
-_SAYS = re.compile(r"none|hidden|super|sub\b|line-through", re.IGNORECASE)
+_SAYS = re.compile(r"none|hidden|visible|super|sub\b|line-through", re.IGNORECASE)
 _BRACE = re.compile(r"[{}]")
 _FOR_SCREENS = re.compile(r"@media\s+(?:only\s+)?(?:all|screen)\s*|@layer\b[^;]*", re.IGNORECASE)
 _PSEUDO = re.compile(r"::|:(?!not\b|is\b|where\b|first|last|nth|only|root)")  # of a state, or of no element

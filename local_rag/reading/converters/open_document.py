@@ -115,7 +115,8 @@ class _Package:
     def slide(self, slide: Any) -> Iterator[str]:
         """Yield the blocks of a slide, its title first, and its notes."""
         classes = f"{PRESENTATION}class"
-        self._hidden["hidden slide*"] += self._text_styles.is_hidden("drawing-page", slide.get(f"{_DRAW}style-name"))
+        style = slide.get(f"{_DRAW}style-name")
+        self._hidden["hidden slide*"] += bool(self._text_styles.is_hidden("drawing-page", style))
         frames = [one for one in slide if not one.tag.endswith("}notes")]
         for frame in sorted(frames, key=lambda one: one.get(classes) != "title"):
             text = "\n\n".join(self.blocks([frame]))
@@ -152,10 +153,12 @@ class _Package:
     def _heading(self, element: Any, label: str | None = None) -> str:
         """Write a heading with its number, which is that of a list if it is in one."""
         level = int(element.get(f"{TEXT}outline-level") or 1)
+        title, notes = split_notes(self._line(element))
+        if not title and self._hides(element):
+            return notes
         if label is None:
             is_numbered = self._text_styles.list_style(element.get(f"{TEXT}style-name")) != ""
             label = self._lists.heading_label(element, level) if is_numbered else ""
-        title, notes = split_notes(self._line(element))
         heading = " ".join(["#" * max(1, min(6, level)), *([label] if label else []), title])
         return f"{heading}\n\n{notes}" if notes else heading
 
@@ -188,26 +191,44 @@ class _Package:
                 is_first = False
 
     def _is_hidden(self, element: Any, name: str) -> bool:
-        style = element.get(f"{TEXT}style-name") if isinstance(element.tag, str) else None
+        """Return whether an element is hidden with all that is in it; what a style hides, a run in it may show."""
         if name in {"p", "h"}:
             marks = (mark.get(f"{TEXT}is-hidden") for mark in element.iterfind(f"{TEXT}hidden-paragraph"))
-            return any(mark != "false" for mark in marks) or self._text_styles.is_hidden("paragraph", style)
+            return any(mark != "false" for mark in marks)
         if name == "section":
             display = element.get(f"{TEXT}display"), element.get(f"{TEXT}is-hidden")
             return display[0] == "none" or display == ("condition", "true")
-        if name == "span":
-            return self._text_styles.is_hidden("text", style)
         return name == "hidden-text" and element.get(f"{TEXT}is-hidden") != "false"
 
     def _boxes(self, paragraph: Any) -> Iterator[str]:
         """Yield what is anchored in a paragraph: text boxes, shapes and images."""
+        hidden = self._hides(paragraph)
         for frame in paragraph.iter(*(f"{{*}}{name}" for name in _SHAPES)):
-            if not any(name_of(above) in _SHAPES for above in between(frame, paragraph)):
+            if any(name_of(above) in _SHAPES for above in between(frame, paragraph)):
+                continue
+            if hidden:
+                self._left_out["hidden word*"] += len(" ".join(frame.itertext()).split())
+            else:
                 yield from self.blocks([frame])
 
+    def _hides(self, paragraph: Any) -> bool:
+        """Return whether the style of a paragraph hides it, except for runs that are shown."""
+        return bool(self._text_styles.is_hidden("paragraph", paragraph.get(f"{TEXT}style-name")))
+
     def _line(self, paragraph: Any) -> str:
-        struck = self._text_styles.is_struck("paragraph", paragraph.get(f"{TEXT}style-name"))
-        return write_runs(self._inline(paragraph, Run("", struck=bool(struck)))).strip()
+        marks = self._marked(Run(""), "paragraph", paragraph.get(f"{TEXT}style-name"))
+        return write_runs(self._inline(paragraph, marks), self._left_out).strip()
+
+    def _marked(self, marks: Run, family: str, style: str | None) -> Run:
+        """Return the marks of what has a style within what is marked; it changes only what it speaks of."""
+        raised = self._text_styles.raised(style) if family == "text" else 0
+        struck, hidden = self._text_styles.is_struck(family, style), self._text_styles.is_hidden(family, style)
+        return Run(
+            "",
+            raised or marks.raised,
+            marks.struck if struck is None else struck,
+            marks.hidden if hidden is None else hidden,
+        )
 
     def _comment(self, annotation: Any) -> str:
         return note(" ".join(self.blocks(_body_of(annotation))), "Comment")
@@ -224,18 +245,15 @@ class _Package:
             elif name in {"tab", "line-break"}:
                 yield replace(marks, text="\t" if name == "tab" else "\n")
             elif name == "annotation":
-                yield Run(self._comment(child))
+                yield Run(self._comment(child), hidden=marks.hidden)
             elif name == "note":
-                yield Run(note(" ".join(self.blocks(_body_of(child)[0]))))
+                yield Run(note(" ".join(self.blocks(_body_of(child)[0]))), hidden=marks.hidden)
             elif name == "number":
                 yield replace(marks, text=f"{text_of(child)} ")
             elif name == "ruby-text":
                 self._left_out["reading aid*"] += 1
             elif name == "span":
-                style = child.get(f"{TEXT}style-name")
-                struck = self._text_styles.is_struck("text", style)
-                raised = self._text_styles.raised(style) or marks.raised
-                yield from self._inline(child, Run("", raised, marks.struck if struck is None else struck))
+                yield from self._inline(child, self._marked(marks, "text", child.get(f"{TEXT}style-name")))
             elif name not in _SHAPES | _NOT_WRITTEN:
                 yield from self._inline(child, marks)
             yield replace(marks, text=_collapsed(child.tail))
@@ -249,7 +267,7 @@ class _Package:
 
     def sheet(self, table: Any) -> Sheet:
         """Return a sheet with its rows, the rows and columns that it hides, and the comments on its cells."""
-        self._hidden["hidden sheet*"] += self._text_styles.is_hidden("table", table.get(f"{TABLE}style-name"))
+        self._hidden["hidden sheet*"] += bool(self._text_styles.is_hidden("table", table.get(f"{TABLE}style-name")))
         sheet = Sheet(table.get(f"{TABLE}name", ""))
         sheet.hidden_columns = frozenset(_hidden_columns(table))
         sheet.rows = {number: row for number, row in enumerate(self._rows(table, sheet), start=1) if any(row)}

@@ -117,10 +117,11 @@ class TextStyles:
         ]
         return any(one != "none" for one in said if one) if any(said) else None
 
-    def is_hidden(self, family: str, name: str | None) -> bool:
-        """Return whether a style hides text, a slide or a sheet."""
+    def is_hidden(self, family: str, name: str | None) -> bool | None:
+        """Return whether a style hides text, a slide or a sheet; None if it says nothing of that."""
         of, attribute, hiding = _HIDING.get(family, ("text-properties", f"{TEXT}display", "none"))
-        return self._property(family, name, of, attribute) == hiding
+        said = self._property(family, name, of, attribute)
+        return None if said is None else said == hiding
 
     def list_style(self, name: str | None) -> str | None:
         """Return the list style of a paragraph style, which is empty to switch numbers off."""
