@@ -6,6 +6,8 @@ import pytest
 
 from local_rag.reading.converters.html_pages import convert_html
 from local_rag.reading.converters.office import convert_docx
+from local_rag.reading.converters.open_document import convert_odt
+from tests.support.office_files import open_document
 
 
 def rows_of(html: str) -> list[str]:
@@ -96,3 +98,65 @@ def test_word_tables_keep_merged_cells_and_their_header() -> None:
         "| Norway | 25 | a |",
         "| Norway | 20 | min |",
     ]
+
+
+INNER = "<table><tr><th>Day<th>Fee<tr><td>Mon<td>5<tr><td>Tue<td>6</table>"
+
+
+def test_a_table_in_a_cell_of_data_is_text_whose_values_name_their_columns() -> None:
+    found = rows_of(f"<table><tr><th>Boat<th>Fees<tr><td>Skua<td>see {INNER} net<tr><td>Tern<td>7</table>")
+    assert found == [
+        "| Boat | Fees |",
+        "| --- | --- |",
+        "| Skua | see (Day: Mon, Fee: 5; Day: Tue, Fee: 6) net |",
+        "| Tern | 7 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "<table><tr><td>Left{}<td>Right</table>",
+        "<table><tr><td>Left<tr><td>{}<tr><td>Right</table>",
+        "<table role=presentation><tr><td>Left<td>{}<tr><td>Right<td>x</table>",
+        "<table><tr><td>Left<td>x<tr><td><h2>Fees</h2>{}<td>Right</table>",
+        "<table><tr><td>Left<td>x<tr><td><table><tr><td>{}</table><td>Right</table>",
+    ],
+)
+def test_a_table_that_lays_out_another_is_opened(around: str) -> None:
+    found = rows_of(around.format(INNER))
+    at = found.index("| Day | Fee |")
+    assert found[at : at + 4] == ["| Day | Fee |", "| --- | --- |", "| Mon | 5 |", "| Tue | 6 |"]
+    assert "Left" in found
+    assert "Right" in found
+
+
+def test_tables_in_cells_of_word_and_open_document_are_read_alike() -> None:
+    import docx
+
+    document = docx.Document()
+    outer = document.add_table(2, 2)
+    for cell, text in zip(
+        [one for row in outer.rows for one in row.cells], ["Boat", "Fees", "Skua", "see"], strict=True
+    ):
+        cell.text = text
+    inner = outer.cell(1, 1).add_table(2, 2)
+    for cell, text in zip([one for row in inner.rows for one in row.cells], ["Day", "Fee", "Mon", "5"], strict=True):
+        cell.text = text
+    saved = io.BytesIO()
+    document.save(saved)
+    assert "| Skua | see (Day: Mon, Fee: 5) |" in convert_docx(saved.getvalue()).text
+
+    def row(*cells: str) -> str:
+        written = (f"<table:table-cell>{cell}</table:table-cell>" for cell in cells)
+        return f"<table:table-row>{''.join(written)}</table:table-row>"
+
+    def line(text: str) -> str:
+        return f"<text:p>{text}</text:p>"
+
+    within = f"<table:table>{row(line('Day'), line('Fee'))}{row(line('Mon'), line('5'))}</table:table>"
+    data = f"<table:table>{row(line('Boat'), line('Fees'))}{row(line('Skua'), line('see') + within)}</table:table>"
+    assert "| Skua | see; (Day: Mon, Fee: 5) |" in convert_odt(open_document("text", data)).text
+    layout = f"<table:table>{row(line('Left') + within, line('Right'))}</table:table>"
+    opened = "Left\n\n| Day | Fee |\n| --- | --- |\n| Mon | 5 |\n\nRight"
+    assert convert_odt(open_document("text", layout)).text == opened

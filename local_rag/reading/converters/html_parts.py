@@ -1,11 +1,11 @@
 """Write the tables of a web page or Word document anew, and find the numbers of its lists."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from local_rag.reading.converters.notation import numeral
-from local_rag.reading.converters.tables import fill_labels, find_header
+from local_rag.reading.converters.tables import fill_labels, find_header, table_in_cell
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 _MOST_SPANNED = 1000  # rows or columns that one cell covers
 _SPAN = re.compile(r"[1-9][0-9]{0,3}")
 _MOST_CELLS = 200_000  # of a table, with those that merged cells cover
-_LAYOUT = ["table", "ul", "ol", "h1", "h2", "h3", "h4", "h5", "h6", "pre", "blockquote"]
+_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+_LAYOUT = ["table", "ul", "ol", *_HEADINGS, "pre", "blockquote"]
+_PARTS = ["thead", "tbody", "tfoot"]
+_LONGEST_CELL = 1000  # characters of a cell of data with a table in it; pages are laid out by longer ones
 _BLOCKS = [*_LAYOUT, "br", "p", "div", "li", "tr", "td", "th"]
 _INTEGER = re.compile(r"\s*([-+]?\d{1,9})(?!\d)")
 _LIST_STYLE = re.compile(r"(?:^|;)\s*list-style(?:-type)?\s*:[^;]*?([a-z-]+)\s*(?:;|$)", re.IGNORECASE)
@@ -21,13 +24,25 @@ _SIGNS = {"disc", "circle", "square", "none"}  # of a list that is not numbered
 
 
 def rewrite_tables(page: "Tag") -> None:
-    """Replace each table of data by one whose rows have a cell in every column; a table for layout is left alone."""
+    """Replace each table of data by one whose rows have a cell in every column.
+
+    A table in a cell of such a table becomes text. A table for layout is left alone, or opened if it holds tables.
+    """
     from bs4 import BeautifulSoup
 
     maker = BeautifulSoup("", "lxml")
-    for table in page.find_all("table"):
+    tables, within = page.find_all("table"), set[int]()
+    for table in tables:  # what holds a table comes before it
         open_code(table)
-        if table.name != "table" or table.find_parent("table") or table.find(_LAYOUT):
+        if id(table) in within or table.name != "table" or table.find("table") is None:
+            continue
+        if _holds_data(table):
+            within |= {id(one) for one in table.find_all("table")}
+        else:
+            for tag in (table, *table.find_all("caption", recursive=False), *_lines(table, with_parts=True)):
+                tag.name = "div"
+    for table in reversed(tables):
+        if table.name != "table" or table.find(_LAYOUT):
             continue
         grid = _grid(table)
         if grid is None:
@@ -40,11 +55,43 @@ def rewrite_tables(page: "Tag") -> None:
         numbered = list(enumerate(rows[header.captions + header.rows :]))
         body = [row for _, row in fill_labels(numbered)[0]]
         width = max(map(len, rows))
+        if id(table) in within:
+            written = maker.new_tag("div")
+            written.string = " ".join(filter(None, [*above, table_in_cell(header.names, body)]))
+            table.replace_with(written)
+            continue
         for text in filter(None, above):
             paragraph = maker.new_tag("p")
             paragraph.string = text
             table.insert_before(paragraph)
         table.replace_with(_table(maker, [*header.names, *[""] * (width - len(header.names))], body))
+
+
+def _lines(table: "Tag", *, with_parts: bool = False) -> Iterator["Tag"]:
+    """Yield the rows of a table, without those of tables in its cells, or all that its cells stand in and they."""
+    for part in (table, *table.find_all(_PARTS, recursive=False)):
+        if with_parts and part is not table:
+            yield part
+        for line in part.find_all("tr", recursive=False):
+            yield line
+            if with_parts:
+                yield from line.find_all(["td", "th"], recursive=False)
+
+
+def _holds_data(table: "Tag") -> bool:
+    """Return whether a table with tables in its cells is one of data: of several rows and columns, and short cells."""
+    inner = table.find("table")
+    if inner is None or inner.find("table") or table.get("role") == "presentation" or table.find(_HEADINGS):
+        return False
+    rows = [line.find_all(["td", "th"], recursive=False) for line in _lines(table)]
+    rows = [row for row in rows if any(cell.get_text(strip=True) for cell in row)]
+    if len(rows) <= 1 or max(map(len, rows)) <= 1:
+        return False
+    holding = [cell for row in rows for cell in row if cell.find("table")]
+    return all(
+        len(cell.get_text()) <= _LONGEST_CELL and not any(one.find("table") for one in cell.find_all("table"))
+        for cell in holding
+    )
 
 
 def open_code(table: "Tag") -> None:

@@ -13,7 +13,7 @@ from local_rag.reading.converters.converted import Converted, between, join_page
 from local_rag.reading.converters.open_lists import PRESENTATION, TABLE, TEXT, Counts, Lists, TextStyles
 from local_rag.reading.converters.runs import Run, write_runs
 from local_rag.reading.converters.sheets import Sheet, place_of, sections_of_sheets
-from local_rag.reading.converters.tables import fill_labels, pipe_table
+from local_rag.reading.converters.tables import fill_labels, pipe_table, table_in_cell
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import is_real_date, make_provenance
 from local_rag.text.notes import note, split_notes
@@ -125,8 +125,8 @@ class _Package:
             if text := "\n\n".join(self.blocks(notes)):
                 yield f"Notes: {text}"
 
-    def blocks(self, parent: Any, indent: str = "") -> Iterator[str]:
-        """Yield headings, paragraphs, lists and tables as Markdown."""
+    def blocks(self, parent: Any, indent: str = "", *, in_cell: bool = False) -> Iterator[str]:
+        """Yield headings, paragraphs, lists and tables as Markdown; a table in a cell as text."""
         for element in parent:
             name = name_of(element)
             if self._is_hidden(element, name):
@@ -138,17 +138,17 @@ class _Package:
                 counts = self._lists.begin(element, self._list_style(element))
                 yield "\n".join(self._items(element, indent, counts, 1, counts.style))
             elif name == "table":
-                yield self._table(element)
+                yield from self._table(element, in_cell=in_cell)
             elif name == "annotation":
                 yield self._comment(element).strip()
             elif name in _CONTAINERS:
-                yield from self.blocks(element, indent)
+                yield from self.blocks(element, indent, in_cell=in_cell)
             elif name in {"image", "object", "object-ole"} and not _description(parent):
                 self._left_out["image* without a description" if name == "image" else "embedded object*"] += 1
             elif name in {"image", "object"}:
                 yield _description(parent)
             elif name not in _NOT_WRITTEN and len(element):
-                yield from self.blocks(element, indent)
+                yield from self.blocks(element, indent, in_cell=in_cell)
 
     def _heading(self, element: Any, label: str | None = None) -> str:
         """Write a heading with its number, which is that of a list if it is in one."""
@@ -258,12 +258,18 @@ class _Package:
                 yield from self._inline(child, marks)
             yield replace(marks, text=_collapsed(child.tail))
 
-    def _table(self, table: Any) -> str:
+    def _table(self, table: Any, *, in_cell: bool) -> Iterator[str]:
+        """Yield a table, or what stands in its cells if it only lays out others."""
+        if not in_cell and (cells := _laid_out(table)):
+            for cell in cells:
+                yield from self.blocks(cell)
+            return
         marked = [self._row(row, {}, {}) for head in table.iterfind(f"{TABLE}table-header-rows") for row in head]
         rows = [row for row in self._rows(table, Sheet("")) if any(row)]
         names = marked[0] if marked else rows[0] if rows else []
         body = [row for _, row in fill_labels(list(enumerate(rows[len(marked) or 1 :])))[0]]
-        return pipe_table(names, body) if rows else ""
+        if rows:
+            yield table_in_cell(names, body) if in_cell else pipe_table(names, body)
 
     def sheet(self, table: Any) -> Sheet:
         """Return a sheet with its rows, the rows and columns that it hides, and the comments on its cells."""
@@ -312,7 +318,7 @@ class _Package:
             if next(cell.iterancestors(f"{TABLE}table-row")) is not row:
                 continue
             body = [one for one in cell if name_of(one) != "annotation"]
-            text = "; ".join(" ".join(block.split()) for block in self.blocks(body) if block.strip())
+            text = "; ".join(" ".join(block.split()) for block in self.blocks(body, in_cell=True) if block.strip())
             if self._text_styles.is_struck("table-cell", cell.get(f"{TABLE}style-name") or of_row):
                 text = strike(text)
             for one in cell.iterfind(f"{_OFFICE}annotation"):
@@ -354,6 +360,16 @@ def form_values(body: Any) -> Iterator[str]:
 def _body_of(annotation: Any) -> list[Any]:
     """Return what a note or comment says, without its sign and its author."""
     return [one for one in annotation if not one.tag.endswith(("}note-citation", "}creator", "}date"))]
+
+
+def _laid_out(table: Any) -> list[Any]:
+    """Return the cells of a table of one row or column that holds other tables; none of a table of data."""
+    if table.find(f".//{TABLE}table") is None:
+        return []
+    lines = [row for row in table.iter(f"{TABLE}table-row") if next(row.iterancestors(f"{TABLE}table")) is table]
+    rows = [[cell for cell in row.iterfind(f"{TABLE}table-cell") if text_of(cell)] for row in lines]
+    rows = list(filter(None, rows))
+    return [cell for row in rows for cell in row] if len(rows) <= 1 or max(map(len, rows)) <= 1 else []
 
 
 def _hides_row(row: Any) -> bool:

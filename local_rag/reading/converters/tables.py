@@ -192,6 +192,17 @@ def pipe_table(names: Row, rows: Sequence[Row]) -> str:
     return "\n".join([pipe_row(head), f"|{' --- |' * width}", *body])
 
 
+def table_in_cell(names: Row, rows: Sequence[Row]) -> str:
+    """Write a table that stands in a cell of another one, so that each value names its column: `(Day: Mon, Fee: 5)`."""
+    columns = [*names, *[""] * max(map(len, rows), default=0)]
+    lines = (
+        ", ".join(f"{name}: {cell}" if name else cell for name, cell in zip(columns, row, strict=False) if cell)
+        for row in rows or [names]
+    )
+    text = "; ".join(filter(None, lines))
+    return f"({text})" if text else ""
+
+
 def may_be_header(row: Row) -> bool:
     """Return whether a row has no cell with a number or a date, but for years."""
     return all(_YEAR.fullmatch(cell) or not (is_number(cell) or _DATE.fullmatch(cell)) for cell in row if cell)
