@@ -29,6 +29,7 @@ DIFFERS = "Quoted because another document, perhaps a later one, says something 
 NO_VALUE = "Quoted because the row has no value for what the question asks for."
 OTHER_ROW = "Quoted because another row fits the question better."
 NO_TIME = "Quoted because there was no time for the model to read."
+OTHER_TIME = "Quoted because none of this is dated in the time that the question asks for."
 OF_ALL_ROWS = "Quoted because the question is about all rows, and the model has read some of them."
 _CLOSEST = 3  # passages to name if there is no answer
 MOST_LINES = 3  # of a quotation that stands instead of an answer

@@ -1,17 +1,18 @@
-"""Find what an answer overlooks: another value in a document that may be later, an empty cell, and other rows."""
+"""Find what an answer overlooks: another value in a later document, an empty cell, other rows, and another time."""
 
 from collections.abc import Iterator, Sequence
 
-from local_rag.answering.compose import DIFFERS, NO_VALUE, OF_ALL_ROWS, OTHER_ROW
+from local_rag.answering.compose import DIFFERS, NO_VALUE, OF_ALL_ROWS, OTHER_ROW, OTHER_TIME
 from local_rag.answering.selection import Ranked
 from local_rag.answering.units import Unit, own_day
 from local_rag.plan_records import AnswerType
 from local_rag.records import Answer, Passage
 from local_rag.retrieval.question import Question
 from local_rag.text.cell_values import is_missing
-from local_rag.text.dates import Date, find_dates
+from local_rag.text.dates import Date, dates_in, find_dates
 from local_rag.text.facts import Source, normalize
 from local_rag.text.quantities import Quantity, find_numbers
+from local_rag.text.relative_times import AskedTime
 from local_rag.text.tokens import keyword_tokens
 
 _LIKELY = -1.0  # the reader's logit from which a line, and its passage, may answer the question
@@ -31,6 +32,8 @@ def overlooked(ranked: Ranked, question: Question, answer: Answer) -> tuple[str,
         return OTHER_ROW, lines
     if lines := rows.left_out():
         return OF_ALL_ROWS, lines
+    if is_of_another_time(question, answer):
+        return OTHER_TIME, ()
     said = " ".join(one.sentence for one in answer.support if one.supported)
     own = [one.passage for one in answer.citations]
     other = other_value(ranked, question.plan.answer_type, question.text, said, own)
@@ -56,6 +59,26 @@ def other_value(ranked: Ranked, kind: AnswerType, question: str, said: str, own:
         if others.intersection(map(_unit_of, values)) and not any(_stands(one, there) for one in values):
             return passage, unit
     return None
+
+
+def is_of_another_time(question: Question, answer: Answer) -> bool:
+    """Return whether nothing that an answer stands on is of a time before or after today that the question asks for.
+
+    What holds today may have been written at any time.
+    """
+    own = [(answer.read[one.citation - 1], one.text) for one in answer.quotes]
+    return bool(own) and any(
+        not any(time.is_said(text) or is_dated(passage, text, time) for passage, text in own)
+        for time in question.times
+        if not time.is_now
+    )
+
+
+def is_dated(passage: Passage, text: str, time: AskedTime) -> bool:
+    """Return whether a text of a passage, its headings or its document has a date in a time."""
+    headings = "\n".join([passage.title, *passage.headings, passage.table_header[:_LONGEST]])
+    days = [own_day(passage), *dates_in(passage.path.rpartition("/")[2])]
+    return time.is_named(f"{headings}\n{text[:_LONGEST]}") or any(map(time.is_of, days))
 
 
 class RowsAnswered:

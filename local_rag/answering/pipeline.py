@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from time import perf_counter
 from typing import TypeAlias
 
 from local_rag.answering.answerer import Answerer, Draft
 from local_rag.answering.compose import compose_overlooked
-from local_rag.answering.overlooked import overlooked
+from local_rag.answering.overlooked import is_dated, overlooked
 from local_rag.answering.selection import (
     FIRST_TOKENS,
     MORE_TOKENS,
@@ -32,7 +33,7 @@ from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
 from local_rag.records import Answer, BeingRead, Citation, Correction, Found, Passage, Written, heading_path
 from local_rag.retrieval.document_names import name_documents
-from local_rag.retrieval.question import Question, read_question
+from local_rag.retrieval.question import Question, asked_on, for_code, read_question
 from local_rag.retrieval.searcher import Trace
 from local_rag.retrieval.version_families import Versions
 from local_rag.text.languages import ENGLISH
@@ -42,6 +43,7 @@ ByCode: TypeAlias = Callable[[Question, Sequence[str]], Answer | None]
 
 _FEWEST = 60  # tokens of sources that can hold an answer
 _SIMILAR = 0.7  # cosine of the word counts of two passages
+_DATED = 5  # of the best passages, one with a date in the time that is asked for
 _KNOWN = 0.6  # the share of a question's words that documents in its language have
 _WORD = re.compile(r"\w+")
 
@@ -73,7 +75,7 @@ class AnswerPipeline:
     question's words that the documents have. `earlier` are the turns that a question may follow.
     `count_tokens` counts those of the answer model, without its weights. Without a reader, words and the order of
     passages choose what is shown. What the model cannot read in the `seconds` of the options is not read. All that
-    takes long ends with StoppedError once `stop` returns true.
+    takes long ends with StoppedError once `stop` returns true. "last month" is counted from `today`.
     """
 
     def __init__(
@@ -89,7 +91,9 @@ class AnswerPipeline:
         open_versions: Callable[[], AbstractContextManager[Versions]] | None = None,
         share_known: Callable[[Question], float] = lambda _question: 1.0,
         stop: Callable[[], bool] = never,
+        today: Callable[[], date] = date.today,
     ) -> None:
+        self._today = today
         self._search, self._open_answerer, self._options, self._earlier = search, open_answerer, options, earlier
         self._count_tokens, self._open_reader, self._stop = count_tokens, open_reader, stop
         self._by_code, self._open_versions, self._share_known = by_code, open_versions, share_known
@@ -111,12 +115,19 @@ class AnswerPipeline:
 
         A question in another language than that of the documents is searched in English.
         """
-        question = self._understood(question)
+        understood = self._understood(question)
+        question = asked_on(understood, self._today())
         search = partial(self._search, share=1 + len(question.parts), earlier=self._before, check=self._check)
         first = search(question)
         lists = [first.passages, *(search(read_question(part)).passages for part in question.parts)]
         before = self._earlier[-1] if self._earlier and first.follows else None
-        searched = read_question(first.question, question.typed) if first.corrections else question
+        best = take_turns(lists)[:_DATED]
+        if not any(is_dated(one, one.text, time) for one in best for time in question.times):
+            # Where no document has such a date, the model reads "next year" as the documents say it.
+            question = replace(understood, times=question.times)
+        searched = question
+        if first.corrections:
+            searched = replace(read_question(first.question, question.typed), times=question.times)
         said = f"{before.question} {searched.text}" if before else searched.text
         return Candidates(searched, name_documents(said, lists), before, first.corrections)
 
@@ -210,7 +221,10 @@ class AnswerPipeline:
         if self._options.seconds is not None:
             self._late_at = started + self._options.seconds
         question = typed if self._options.code_only else self._understood(typed)
-        answer = None if self._options.anyway or self._by_code is None else self._by_code(question, self._before)
+        coded, answer = for_code(question, self._today(), self._options.kind), None
+        if self._by_code is not None and not self._options.anyway:
+            earlier = [for_code(Question(one), self._today()).text for one in self._before]
+            answer = self._by_code(coded, earlier)
         self._check()
         if answer:
             on_passages(answer.passages)
@@ -219,7 +233,8 @@ class AnswerPipeline:
         else:
             answer = self._name_versions(self._answer_from_passages(question, show, on_passages))
         corrected = (Correction(typed.text, question.text),) if question.typed else ()
-        corrections, seconds = (*corrected, *answer.corrections), perf_counter() - started
+        times = (Correction(one.said, one.full) for one in asked_on(question, self._today()).times)
+        corrections, seconds = (*corrected, *times, *answer.corrections), perf_counter() - started
         plan = answer.plan or question.plan
         if answer.table:
             plan = replace(plan, kind="rows", query=plan.query or answer.table.sql)

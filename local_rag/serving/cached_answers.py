@@ -5,6 +5,7 @@ Conversations last as long as the server where none may be kept.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from datetime import date
 from typing import TypeAlias
 
 from local_rag.answering.code_key import answer_recipe
@@ -21,6 +22,8 @@ from local_rag.serving.job import Job, PassagesFound
 from local_rag.serving.requests import AskRequest, ServedAnswer
 from local_rag.store.connect import remembered_settings
 from local_rag.store.history import History
+from local_rag.text.languages import ENGLISH, language_of
+from local_rag.text.relative_times import asked_times
 from local_rag.view import View
 
 OpenHistory: TypeAlias = AbstractContextManager[History]
@@ -176,6 +179,10 @@ def _answer_key(library: View, question: str, options: AskOptions, earlier: Sequ
     models = [find(library.settings, role).identity for role in chosen(library.settings)]
     settings = library.settings.model_dump(mode="json")
     calibration = calibration_of(find(library.settings, "answer"), remembered_settings(library.folder))
-    asked = to_line([question, options, list(earlier)]).decode()
+    today = date.today()
+    counts_from_today = any(asked_times(one, today) for one in (question, *(turn.question for turn in earlier)))
+    # What another language says of times is known only once it is translated.
+    day = today.isoformat() if counts_from_today or language_of(question) != ENGLISH else ""
+    asked = to_line([question, options, list(earlier), day]).decode()
     shown = str(library.facts_version())  # with its passages an answer keeps their paths
     return key_of(answer_recipe(), made_with, shown, settings, models, to_line(calibration).decode(), asked)

@@ -1,4 +1,4 @@
-"""Find the times that a question names: days, months, quarters, half years and years."""
+"""Find the times that a question names: days, weeks, months, quarters, half years and years."""
 
 import calendar
 import re
@@ -12,6 +12,7 @@ _YEAR = r"(?:19|20)\d\d"
 _NTH = {"1": 1, "first": 1, "1st": 1, "2": 2, "second": 2, "2nd": 2, "3": 3, "third": 3, "3rd": 3, "4": 4, "fourth": 4}
 _NTH |= {"4th": 4, "last": 4}
 _POINT = re.compile(
+    r"(?P<week>\bweek of )?"
     r"(?:\b(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?)?(?:"
     rf"(?P<iso>\b{_YEAR}-\d\d-\d\d\b)|(?P<isomonth>\b{_YEAR}-(?:0\d|1[0-2])\b(?!-))"
     rf"|(?P<dotted>\b\d{{1,2}}[./]\d{{1,2}}[./]{_YEAR}\b)"
@@ -84,6 +85,8 @@ def _point(match: re.Match[str]) -> Period | None:
     if found is None:
         return None
     first, after, months, year, quarter, day = found
+    if match["week"] and first and after == first + timedelta(1):
+        after = first + timedelta(7)
     return Period(*match.span(), match[0], first, after, months, year, quarter, day)
 
 

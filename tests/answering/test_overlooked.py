@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date
 
 import pytest
 
 from local_rag.answering.answerer import Answerer
-from local_rag.answering.compose import DIFFERS, NO_VALUE, NOT_SURE, OF_ALL_ROWS, OTHER_ROW
+from local_rag.answering.compose import DIFFERS, NO_VALUE, NOT_SURE, OF_ALL_ROWS, OTHER_ROW, OTHER_TIME
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions
 from local_rag.records import Answer, Passage, Provenance
@@ -33,7 +34,12 @@ def ask(
     """Ask a model that says the same of any passages; the reader rates their lines."""
     reader, answerer = FakeReader(lambda _question, text: rate(text)), Answerer(lambda: FakeGenerator(lambda _: said))
     pipeline = AnswerPipeline(
-        lambda *_args, **_how: Trace(list(found), {}, {}), lambda: answerer, len, options, open_reader=lambda: reader
+        lambda *_args, **_how: Trace(list(found), {}, {}),
+        lambda: answerer,
+        len,
+        options,
+        open_reader=lambda: reader,
+        today=lambda: date(2026, 11, 29),
     )
     return pipeline.ask(read_question(question), show=lambda _: None, on_passages=lambda _: None)
 
@@ -135,3 +141,26 @@ def test_an_answer_from_a_row_without_the_value_or_from_the_wrong_row_is_quoted(
     rates = passage(RATES, key=1, path="rates.md")
     answer = ask(question, said, rates, rate=lambda text: float(number in text))
     assert (answer.outcome, answer.reason) == ("quoted" if reason else "answered", reason)
+
+
+@pytest.mark.parametrize(
+    ("when", "document", "outcome"),
+    [
+        ("last month", MINUTES, "quoted"),
+        ("last month", replace(MINUTES, provenance=Provenance()), "quoted"),
+        ("last month", replace(MINUTES, provenance=Provenance(date="2026-10-08")), "answered"),
+        ("last month", replace(MINUTES, path="minutes-2026-10.txt"), "answered"),
+        ("last month", replace(MINUTES, title="Rates of October"), "answered"),
+        ("last month", replace(MINUTES, text="Partners on tours abroad paid GBP 20 a day last month."), "answered"),
+        ("this year", MINUTES, "answered"),
+        ("in October 2026", MINUTES, "answered"),
+    ],
+)
+def test_an_answer_from_another_time_than_is_asked_for_is_quoted(when: str, document: Passage, outcome: str) -> None:
+    answer = ask(
+        f"How much did partners pay a day {when}?", "Partners pay GBP 20 a day.", document, rate=lambda _text: 2.0
+    )
+    assert (answer.outcome, answer.reason) == (outcome, OTHER_TIME if outcome == "quoted" else "")
+    searched = {"last month": ["October 2026"], "this year": ["2026"]}.get(when, [])
+    assert [one.searched for one in answer.corrections] == searched
+    assert answer.question.endswith(f"{when}?")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import aclosing, closing, contextmanager
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import TypeVar
 
@@ -374,6 +375,25 @@ def test_a_cached_answer_does_not_lead_to_where_a_folder_was(folder: Path, docum
         assert later.answer.passages
         assert all(Path(one.path).is_relative_to(moved) for one in later.answer.passages)
         assert ask(opened, QUESTION).result.result(30).again
+
+
+def test_a_time_that_is_counted_from_today_is_another_one_tomorrow(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Tomorrow(date):
+        @classmethod
+        def today(cls) -> "Tomorrow":
+            return cls.fromordinal(date.today().toordinal() + 1)
+
+    with closing(worker(folder)) as opened:
+        opened.start()
+        question = f"{QUESTION.removesuffix('?')} next week?"
+        for asked, again in ((QUESTION, True), (question, False)):
+            ask(opened, asked).result.result(30)
+            assert ask(opened, asked).result.result(30).again
+            with monkeypatch.context() as patched:
+                patched.setattr("local_rag.serving.cached_answers.date", Tomorrow)
+                assert ask(opened, asked).result.result(30).again == again
 
 
 @pytest.mark.parametrize("options", [AskOptions(passages=1), AskOptions(rerank=False), AskOptions(anyway=True)])

@@ -1,8 +1,11 @@
 """What a question may say of the columns of a view."""
 
+from datetime import date
+
 import pytest
 
 from local_rag.tables.mentions import ROWS, Mention, mentions
+from local_rag.tables.periods import find_periods
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import View, view_of
 
@@ -69,3 +72,10 @@ def test_a_month_is_a_time_of_each_column_of_dates(tables: RelationSet, question
 
 def test_the_number_of_a_year_is_no_number_of_rows(tables: RelationSet) -> None:
     assert not [one for one in found(tables, "orders_2024", "in 2024") if one[1] == "limit"]
+
+
+def test_a_week_is_named_by_a_day_of_it() -> None:
+    [week] = find_periods("Calls in the week of 30 November 2026")
+    assert (week.words, week.first, week.after) == ("week of 30 November 2026", date(2026, 11, 30), date(2026, 12, 7))
+    [month] = find_periods("in the week of May 2024")
+    assert month.months_of_year == (5,)
