@@ -109,10 +109,12 @@ def exact_question(
 def any_question(question: str, plan: Plan) -> FindQuestion:
     """Return what is looked for in all documents by any text with its plan, whatever its kind.
 
-    A few bare words are looked for as they stand, and so is quoted text.
+    A few bare words are looked for as they stand, and so is quoted text. Nothing else is read in a text that is one
+    quotation.
     """
     text, notes = without_operators(" ".join(question.split()).rstrip("?!. "))
-    bare = len(text.split()) <= _BARE_WORDS and not question.rstrip().endswith("?") and plan.kind != "documents"
+    few = len(text.split()) <= _BARE_WORDS and not question.rstrip().endswith("?")
+    bare = bool(QUOTED.fullmatch(text)) or (few and (plan.kind != "documents" or plan.subject == text))
     of_documents = plan if plan.kind == "documents" else read_plan(question, "documents")
     # A question that is read as one of documents against its kind has lost its subject rather than none.
     is_read = plan.kind == "documents" or bool(of_documents.subject)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+from unicodedata import category
 
 import numpy as np
 
@@ -61,6 +62,7 @@ _CODES = {
     "romanian": "ro",
 }
 _WORD = re.compile(r"\w+")
+_MARKS_OF_LETTERS = {"Mn", "Mc", "Me", "Cf"}  # the last of what joins letters or parts them
 _MARKS = " \t\n\r\"'`\u201c\u201d\u201e\u2018\u2019\u00ab\u00bb,;:?!"
 
 
@@ -218,15 +220,20 @@ def _most_probable(scores: np.ndarray) -> list[int]:
 def _whole(text: str, begun: tuple[str, int, int, list[float]]) -> Span:
     slot, start, end, scores = begun
     if slot != "cut":
-        while start > 0 and text[start - 1].isalnum() and text[start].isalnum():
+        while start > 0 and _is_of_word(text[start - 1]) and _is_of_word(text[start]):
             start -= 1
-        while end < len(text) and text[end - 1].isalnum() and text[end].isalnum():
+        while end < len(text) and _is_of_word(text[end - 1]) and _is_of_word(text[end]):
             end += 1
         while start < end and text[start] in _MARKS:
             start += 1
         while end > start and text[end - 1] in _MARKS:
             end -= 1
     return Span(slot, start, end, float(np.mean(scores)))
+
+
+def _is_of_word(character: str) -> bool:
+    """Return whether a character is one of a word: a letter, a digit, or a vowel sign and the like on a letter."""
+    return character.isalnum() or category(character) in _MARKS_OF_LETTERS
 
 
 def _parts(question: str, cuts: Sequence[Span]) -> list[str]:

@@ -144,3 +144,14 @@ def test_a_word_that_says_little_is_looked_for_as_it_is() -> None:
 def test_a_question_that_loses_its_subject_lists_no_documents_by_their_names_alone() -> None:
     found = any_question("Which policies name the safety officer?", Plan("passages"))
     assert found.rule != "names"
+
+
+@pytest.mark.parametrize("text", ["reports of the crane and hoist", "नमस्ते", "கப்பல்/ a"])
+def test_a_text_that_is_one_quotation_is_looked_for_as_it_stands(text: str) -> None:
+    read = Plan("documents", subject="crane", match="about", sort="reports")
+    assert any_question(f'"{text}"', read).phrases == (Phrase(text, exact=True),)
+    assert any_question(f'"{text}"', read).sort == ""
+
+
+def test_a_word_that_a_plan_takes_whole_is_looked_for() -> None:
+    assert any_question("crane", Plan("documents", subject="crane", match="about")).phrases == (Phrase("crane"),)

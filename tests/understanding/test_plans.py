@@ -102,3 +102,8 @@ def test_a_plan_is_printed_as_a_line_and_as_json() -> None:
 @pytest.mark.parametrize(("language", "says"), [("en", "I answer"), ("de", "Ich beantworte"), ("sv", "I answer")])
 def test_small_talk_is_answered_in_its_language(language: str, says: str) -> None:
     assert reply_to_small_talk(Plan("chat", language=language)).startswith(says)
+
+
+def test_a_subject_ends_with_the_vowel_sign_of_its_last_letter() -> None:
+    for word in ("\u0928\u092e\u0938\u094d\u0924\u0947", "\u0b95\u0baa\u0bcd\u0baa\u0bb2\u0bcd"):
+        assert read_plan(f'Which documents mention "{word}"?', "documents").subject.strip('"') == word
