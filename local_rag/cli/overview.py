@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from local_rag.catalogue.library_status import Status
 
 _EXAMPLES = 5
-_MANY_UNUSED = 2  # vectors in the store for each that is used
+_MANY_UNUSED = 3  # vectors in the store for each that is used; a chunk also has one from before its context
 _NOTES = 100  # all are in the JSON
 
 
