@@ -19,9 +19,9 @@ TEXTS = {
     "kept.csv": "City,Fee EUR\nOslo,100\nBergen,250\n",
     "quartzfile.md": "# Agreement\n\nThe customer is Quartzword GmbH. The keeper is Obsidian Jones.\n",
     "quartzfile 2.md": "# Agreement\n\nThe customer is Quartzword AG. The keeper is Obsidian Jones.\n",
-    "quartzsheet.csv": "Quartzcolumn,Salary EUR\nObsidian,9127\nBasaltica,8128\n",
+    "quartzsheet.csv": "Quartzcolumn,Salary EUR\nObsidian,91274185\nBasaltica,81286347\n",
 }
-WORDS = ("quartz", "obsidian", "basaltica", "9127", "17255", "17,255", "feldspar", "zanzibarkeeper")
+WORDS = ("quartz", "obsidian", "basaltica", "91274185", "172560532", "172,560,532", "feldspar", "zanzibarkeeper")
 QUESTIONS = (
     "Who is the customer in the quartz agreement?",
     "What is the total salary in EUR?",
