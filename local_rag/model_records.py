@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import exp
 from pathlib import Path
 from typing import Literal
 
@@ -21,6 +22,11 @@ class Calibration:
     weights: Mapping[str, float]
     answer_from: float
     quote_from: float
+
+
+def probability_of(log_odds: float) -> float:
+    """Return the probability that log odds mean; beyond 30 it is as good as 0 or 1, and the exponential overflows."""
+    return 1 / (1 + exp(-max(-30.0, min(30.0, log_odds))))
 
 
 @dataclass(frozen=True, slots=True)

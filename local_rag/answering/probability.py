@@ -14,7 +14,7 @@ import numpy as np
 
 from local_rag.answering.code_key import constants
 from local_rag.keys import key_of
-from local_rag.model_records import PLAIN_FORM, AnswerForm, Calibration
+from local_rag.model_records import PLAIN_FORM, AnswerForm, Calibration, probability_of
 
 _SHAPE_THE_PROMPT = (
     "blocks", "row_texts", "units", "selection", "prompt", "attribution", "reading", "drafting", "answerer",
@@ -74,7 +74,7 @@ def log_odds(signals: Signals, calibration: Calibration) -> float:
 def probability(signals: Signals, calibration: Calibration | None) -> float | None:
     """Return the probability that an answer is right; None without a calibration for its signals."""
     odds = log_odds(signals, calibration) if calibration else math.nan
-    return None if math.isnan(odds) else 1 / (1 + math.exp(-max(-30.0, min(30.0, odds))))
+    return None if math.isnan(odds) else probability_of(odds)
 
 
 def fit(signals: Sequence[Signals], right: Sequence[bool], names: Sequence[str]) -> tuple[float, dict[str, float]]:

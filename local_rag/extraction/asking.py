@@ -20,7 +20,7 @@ from local_rag.extraction.columns import TYPE_REQUESTS, Column
 from local_rag.extraction.values import TYPED
 from local_rag.keys import key_of
 from local_rag.llama.generator import Generator, Request, never
-from local_rag.model_records import AnswerForm
+from local_rag.model_records import AnswerForm, probability_of
 from local_rag.models.reader import Reader
 from local_rag.records import Passage
 
@@ -242,7 +242,7 @@ class _Decision:
         """Return the probability that the document states it, None where the engine does not tell."""
         if math.isnan(self.odds):
             return None
-        return 1 / (1 + math.exp(-max(-30.0, min(30.0, _BIAS + _WEIGHT * self.odds))))
+        return probability_of(_BIAS + _WEIGHT * self.odds)
 
     @property
     def strength(self) -> float:

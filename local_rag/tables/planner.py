@@ -5,13 +5,13 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from math import exp
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from local_rag.errors import ModelError
+from local_rag.model_records import probability_of
 from local_rag.models.models_folder import shipped_models
 from local_rag.models.onnx_session import OnnxSession
 from local_rag.models.own_models import ONNX_FILE, TOKENIZER_FILE
@@ -96,8 +96,8 @@ class TrainedPlanner:
 
     def probability(self, features: Mapping[str, float]) -> float:
         """Return the probability that the most probable program gives the right answer."""
-        odds = self._bias + sum(self._weights[name] * value for name, value in features.items())
-        return 1 / (1 + exp(-max(-30.0, min(30.0, odds))))  # a question may name a thousand things
+        # The odds can be very high: a question may name a thousand things.
+        return probability_of(self._bias + sum(self._weights[name] * value for name, value in features.items()))
 
     def plan(self, question: str, views: Sequence[View], held: RelationSet) -> Sequence[Read | None]:
         """Return the most probable program of a question for each view; None for a view that is too wide to be read."""
