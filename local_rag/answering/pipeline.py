@@ -37,6 +37,7 @@ from local_rag.retrieval.question import Question, asked_on, for_code, read_ques
 from local_rag.retrieval.searcher import Trace
 from local_rag.retrieval.version_families import Versions
 from local_rag.text.languages import ENGLISH
+from local_rag.text.relative_times import asked_times, in_full
 
 LEFT = "Code alone does not answer this question."
 ByCode: TypeAlias = Callable[[Question, Sequence[str]], Answer | None]
@@ -223,7 +224,7 @@ class AnswerPipeline:
         question = typed if self._options.code_only else self._understood(typed)
         coded, answer = for_code(question, self._today(), self._options.kind), None
         if self._by_code is not None and not self._options.anyway:
-            earlier = [for_code(Question(one), self._today()).text for one in self._before]
+            earlier = [in_full(one, asked_times(one, self._today())) for one in self._before]
             answer = self._by_code(coded, earlier)
         self._check()
         if answer:
