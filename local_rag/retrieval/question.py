@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
 
-from local_rag.asking import require_question
+from local_rag.asking import MAX_QUESTION, require_question
 from local_rag.plan_records import Kind, Plan
 from local_rag.text.languages import language_of
 from local_rag.text.relative_times import AskedTime, asked_times, in_full, with_times
@@ -55,15 +55,18 @@ def read_question(text: str, typed: str = "", kind: Kind | None = None) -> Quest
 
 
 def asked_on(question: Question, today: date) -> Question:
-    """Return a question with the times in full that it counts from today."""
-    if question.times or not (times := asked_times(question.text, today)):
+    """Return a question with the times in full that it counts from today, if it is not too long with them."""
+    times = asked_times(question.text, today)
+    text = with_times(question.text, times)
+    if question.times or not times or len(text) > MAX_QUESTION:
         return question
     parts = tuple(with_times(part, asked_times(part, today)) for part in question.parts)
     plan = replace(question.plan, parts=parts)
-    return replace(question, text=with_times(question.text, times), plan=plan, times=times)
+    return replace(question, text=text, plan=plan, times=times)
 
 
 def for_code(question: Question, today: date, kind: Kind | None = None) -> Question:
-    """Return a question as code reads it, with the times in full in place of those that it counts from today."""
+    """Return a question as code reads it: with the times in full in place of the others, if it is not too long then."""
     times = asked_times(question.text, today)
-    return read_question(in_full(question.text, times), question.typed, kind) if times else question
+    text = in_full(question.text, times)
+    return read_question(text, question.typed, kind) if times and len(text) <= MAX_QUESTION else question

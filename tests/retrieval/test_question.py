@@ -1,15 +1,17 @@
 """Questions that cannot be asked are refused; those about whole documents are told from others by their plans."""
 
 import re
+from datetime import date
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from local_rag import Library
+from local_rag.asking import MAX_QUESTION
 from local_rag.errors import QuestionError
 from local_rag.plan_records import Plan
-from local_rag.retrieval.question import Question, read_question
+from local_rag.retrieval.question import Question, asked_on, for_code, read_question
 from local_rag.understanding.question_reader import read_plan
 
 
@@ -59,3 +61,11 @@ def test_a_question_carries_its_plan() -> None:
     assert question.parts == question.plan.parts
     assert Question("Which reports mention the crane?").plan == Plan()
     assert read_question("Which reports mention the crane?", kind="passages").plan.kind == "passages"
+
+
+def test_a_time_in_full_makes_no_question_too_long() -> None:
+    today, end = date(2026, 11, 29), " last month?"
+    short, long = (Question("x" * (most - len(end)) + end) for most in (MAX_QUESTION - 50, MAX_QUESTION))
+    assert asked_on(short, today).text == short.text[:-1] + " (October 2026)?"
+    assert for_code(short, today).text.endswith("x in October 2026?")
+    assert asked_on(long, today) is for_code(long, today) is long
