@@ -39,9 +39,11 @@ from local_rag.retrieval.question import Question, read_question
 from local_rag.retrieval.searcher import Trace, search_keywords
 from local_rag.retrieval.version_families import Versions
 from local_rag.store.asked_questions import Asker
+from local_rag.store.connect import is_library
 from local_rag.store.database import NamedDocument, StoredDocument
 from local_rag.store.history_file import count_use
 from local_rag.store.storage_errors import storage_errors
+from local_rag.tables.answer import answer_from_rows
 from local_rag.text.tokens import keyword_tokens
 from local_rag.understanding.question_reader import read_plan
 from local_rag.understanding.replies import reply_to_small_talk
@@ -80,8 +82,16 @@ class View(Judged):
             return self._told([versions.marked(passage) for passage in found], store, seen)
 
     def plan(self, question: str) -> Plan:
-        """Return what a question asks for; no language model takes part, and any thread may ask."""
-        return read_question(question).plan
+        """Return what a question asks for; no language model takes part, and any thread may ask.
+
+        What rows answer has their query, in SQL.
+        """
+        asked = read_question(question)
+        if not (asked.plan.may_ask_rows and is_library(self.folder)):
+            return asked.plan
+        with self.held_rows(EVERYTHING) as held:
+            found = held.answered(lambda: answer_from_rows(asked.text, held))
+        return replace(asked.plan, kind="rows", query=found.table.sql) if found else asked.plan
 
     def find(
         self,

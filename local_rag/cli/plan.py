@@ -1,22 +1,27 @@
 """`local-rag plan`."""
 
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import click
 
-from local_rag.cli.options import FILE, Command, json_option, require_question
+from local_rag.cli.options import FILE, Command, json_option, library_options, open_library, require_question
 from local_rag.display import one_line, printable_json
+from local_rag.store.connect import is_library
 from local_rag.understanding.question_reader import read_plan
 
 
 @click.command(cls=Command, epilog='Example: local-rag plan "Which NDAs from 2023 mention Acme?"')
 @click.argument("question", nargs=-1)
 @click.option("--questions", type=FILE, help="Read all questions of a file: CSV, XLSX, JSON lines, or one per line.")
+@library_options
 @json_option
-def command(question: tuple[str, ...], questions: Path | None, as_json: bool) -> None:
-    """Say what each QUESTION asks for, as `ask` understands it; no library and no language model is needed.
+def command(question: tuple[str, ...], questions: Path | None, library: Path, as_json: bool, **settings: Any) -> None:
+    """Say what each QUESTION asks for, as `ask` understands it; no language model is loaded.
 
-    With --json, each question gives one line: an object with the fields of its plan.
+    Where there is a library, what its rows answer has their query. With --json, each question gives one line: an object
+    with the fields of its plan.
     """
     if bool(question) == (questions is not None):
         raise click.UsageError("Give a QUESTION or several, or --questions.")
@@ -26,7 +31,8 @@ def command(question: tuple[str, ...], questions: Path | None, as_json: bool) ->
         from local_rag.serving.table_files import read_questions
 
         asked = read_questions(questions)
-    for one in asked:
-        require_question(one)
-        plan = read_plan(one)
-        click.echo(printable_json(plan.as_dict()) if as_json else one_line(str(plan)))
+    with open_library(library, **settings) if is_library(library) else nullcontext() as opened:
+        for one in asked:
+            require_question(one)
+            plan = opened.plan(one) if opened else read_plan(one)
+            click.echo(printable_json(plan.as_dict()) if as_json else one_line(str(plan)))

@@ -1,4 +1,4 @@
-"""`local-rag plan` says what questions ask for, without a library."""
+"""`local-rag plan` says what questions ask for, and the query of those that rows of a library answer."""
 
 import json
 from pathlib import Path
@@ -40,3 +40,15 @@ def test_one_kind_of_questions_must_be_given(
 def test_a_library_says_what_it_understands(tmp_path: Path) -> None:
     with Library(tmp_path / "none", parts=EMBEDS_QUICKLY) as library:
         assert library.plan(NDAS).subject == "Acme"
+
+
+def test_what_rows_answer_has_its_query(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "bills.csv").write_text("Supplier,Amount\nAcme,10.5\nBolt,7\nAcme,4\n", encoding="utf-8")
+    with Library(tmp_path / "library", parts=EMBEDS_QUICKLY) as library:
+        library.index([tmp_path / "bills.csv"])
+        plan = library.plan("total amount per supplier")
+        assert (plan.kind, "sum(" in plan.query, "GROUP BY" in plan.query) == ("rows", True, True)
+        assert library.query_tables(plan.query).rows == [("Acme", 14.5), ("Bolt", 7)]
+        assert library.plan(NDAS).query == ""
+    printed = run("plan", "--library", tmp_path / "library", "--json", "total amount per supplier", NDAS).stdout
+    assert [json.loads(line)["query"] for line in printed.splitlines()] == [plan.query, ""]
