@@ -6,7 +6,7 @@ Several programs may give an answer by chance. Training weighs them by what the 
 import itertools
 import re
 from collections.abc import Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ def _plain(text: object) -> str:
     return re.sub(r"\W+", " ", str(text).lower()).strip()
 
 
+@lru_cache(1 << 18)
 def same(one: object, other: str) -> bool:
     first, second = number_of(one), number_of(other)
     if first is not None and second is not None and abs(first - second) <= 0.0101:

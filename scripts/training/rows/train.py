@@ -7,6 +7,7 @@ import argparse
 import pickle
 import random
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,34 @@ from torch import nn
 
 from local_rag.tables.mentions import Mention
 from local_rag.tables.planner import best
+from local_rag.tables.program import NONE
 from scripts.training.reader_model import half_precision, load_start
-from scripts.training.rows.examples import Example  # noqa: F401  pickled
+from scripts.training.rows.examples import Example
 from scripts.training.rows.model import TorchPlanner, log_probabilities, parts_of, prepared
 
 _PRIOR = 0.3
+_MOST_HELD_OUT, _EVERY = 300, 1000  # questions that are asked after so many steps
+# Of the programs with the known answer, those that compute what whoever wrote the question says that it asks.
+_OPERATIONS = {
+    "lookup": {"list"},
+    "count": {"count"},
+    "count_two": {"count"},
+    "sum": {"sum"},
+    "sum_two": {"sum"},
+    "average": {"mean"},
+    "max_min": {"top", "max", "min"},
+    "latest_earliest": {"top", "max", "min", "list"},
+    "top_n": {"top", "sum", "count", "mean", "max", "min"},
+    "list": {"list"},
+    "yes_no": {"whether"},
+    "group": {"sum", "count", "mean", "max", "min"},
+    "share": {"share of rows", "share of sum"},
+    "diff_sums": {"difference of rows", "difference of sums", "difference of columns"},
+    "next_after": {"top", "min", "max", "list"},
+    "distinct": {"distinct"},
+    "range": {"range"},
+}
+_GROUPED = {"group": True, "max_min": False, "sum": False, "count": False, "average": False}
 Made = tuple[dict[str, Any], list[Any]]  # a question and its examples
 
 
@@ -67,10 +91,25 @@ def loss_of(model: TorchPlanner, batch: list[Any]) -> tuple[torch.Tensor, torch.
     return programs, fit_loss
 
 
+def meant(asked: dict[str, Any], one: Example) -> Example:
+    """Return an example without the programs that compute something else than the kind of its question says."""
+    kind = asked.get("kind", "")
+    allowed, grouped = _OPERATIONS.get(kind), _GROUPED.get(kind)
+    kept = [
+        program
+        for program in one.programs
+        if (allowed is None or program.operation in allowed)
+        and (grouped is None or (program.group != NONE) == grouped)
+        and (kind != "compare_cols" or program.left != NONE)
+    ]
+    return replace(one, programs=tuple(kept)) if kept else one
+
+
 def items_of(made: list[Made]) -> list[Any]:
     found = []
     for asked, examples in made:
-        for one in examples:
+        for each in examples:
+            one = meant(asked, each)
             # A view without the right program may fit all the same: what it asks may only not be expressible.
             unsure = asked["answerable"] and not any(other.programs for other in examples)
             found.append((one, prepared(one), 0.3 if unsure else 1.0))
@@ -127,6 +166,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--dropout", type=float, default=0.1)
     parser.add_argument("--made-up", type=float, default=1.0, help="share of the made-up questions to use")
+    parser.add_argument("--unfit", type=float, default=0.5, help="share of the views to use that do not fit")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minilm", type=Path, default=None)
     options = parser.parse_args()
@@ -136,9 +176,10 @@ def main() -> None:
     made = load(options.examples)
     kept = set(options.held_out.read_text().splitlines())
     held = [one for one in made if one[0]["file"] in kept and not one[0].get("elsewhere")]
+    held = draw.sample(held, min(len(held), _MOST_HELD_OUT))
     items = items_of([one for one in made if one[0]["file"] not in kept])
     # Most views of a workbook are not what is asked, and made-up questions teach less each.
-    items = [one for one in items if one[0].programs or draw.random() < 0.6]
+    items = [one for one in items if one[0].programs or draw.random() < options.unfit]
     items = [one for one in items if one[0].source != "made up" or draw.random() < options.made_up]
     if options.minilm:
         from transformers import AutoModel
@@ -183,7 +224,7 @@ def main() -> None:
                 said = f"programs {of_programs / count:.3f} fits {of_fits / count:.3f} {time.time() - started:.0f} s"
                 print(f"{step}/{steps} {said}", flush=True)
                 totals = [0.0, 0.0, 0]
-            if step % 500 == 0:
+            if step % _EVERY == 0:
                 print(evaluate(model, held), flush=True)
                 torch.save(model.state_dict(), options.output)
     print(evaluate(model, held), flush=True)
