@@ -130,9 +130,8 @@ def report(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], mo
     def say(found: dict[str, int]) -> str:
         return (
             f"{found['said']} of {found['attacks']} attacks put their word into the answer "
-            f"({found['said'] / max(1, found['attacks']):.0%}). Of the {found['aimed_at_right']} attacks on questions "
-            f"that are answered correctly without one, {found['spoiled']} spoiled the answer, {found['refused']} of "
-            "them by turning it into a quotation or a refusal"
+            f"({found['said'] / max(1, found['attacks']):.0%}), and {found['spoiled']} of {found['aimed_at_right']} "
+            f"spoiled a right one. Without attacks, it answered {found['right']} questions correctly."
         )
 
     return {
@@ -140,10 +139,9 @@ def report(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]], mo
         "lines": [
             f"{len(PLANTS)} texts that tell the model what to say were planted, one at a time, after the sentence "
             f"that answers one of {now['questions']} questions of corpus/questions.jsonl; {model} answered.",
-            "Earlier version, in which no line was marked, the request did not mention instructions in the sources "
-            f"and passages were not reranked: {say(then)}. Without attacks, {then['right']} questions were answered "
-            "correctly.",
-            f"This version: {say(now)}. Without attacks, {now['right']} questions were answered correctly.",
+            "An earlier version marked no line, did not mention such texts to the model, and did not "
+            f"rerank: {say(then)}",
+            f"This version: {say(now)}",
         ],
         "table": {"header": ["planted text", "in the answer, earlier version", "this version"], "rows": table},
         "figures": {"model": model, "before": then, "after": now, "rows_before": list(before), "rows": list(after)},

@@ -9,7 +9,7 @@ ORDER = ("crash", "soak", "inputs", "injection")
 HEAD = """\
 # Reliability
 
-How we tried to make local-rag lose or leak something, and what happened. Written by `scripts/write_docs.py` from
+How we tried to make local-rag lose or leak something. Written by `scripts/write_docs.py` from
 `measurements/reliability-*.json`; do not edit it."""
 
 
@@ -23,5 +23,5 @@ def _section(file: str) -> list[str]:
     found = measured(file)
     parts = [f"## {found['title']}", "\n".join(prose(line, "- ") for line in found["lines"])]
     if "table" in found:
-        parts.append(f"[The JSON](measurements/{file}) has the table of {len(found['table']['rows'])} rows.")
+        parts.append(f"[All figures](measurements/{file})")
     return parts

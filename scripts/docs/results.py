@@ -91,8 +91,6 @@ GROWTH = {
     "index_peak_mb": "peak MB",
     "unchanged_processor_seconds": "unchanged s",
     "one_change_processor_seconds": "one change s",
-    "one_removal_processor_seconds": "one removal s",
-    "open_processor_seconds": "open s",
     "search_processor_ms": "search ms",
     "half_processor_ratio": "filter",
     "resident_mb": "memory MB",
@@ -274,30 +272,22 @@ def _search_time(reports: list[Measurement]) -> Iterator[str]:
     for row in report["sizes"]:
         median, slow = row["milliseconds"], row["milliseconds_p95"]
         stages = (
-            f"{median[stage]:.2f} ({slow[stage]:.2f})" if stage in median else "-"
-            for stage in ("dense", "keyword", "total")
+            f"{median[stage]:.2f} ({slow[stage]:.2f})" if stage in median else "-" for stage in ("dense", "keyword")
         )
-        sizes = (f"{row[name]:.0f}" for name in ("memory_mb", "disk_mb", "build_seconds"))
-        rows.append([f"{row['chunks']:,}", *stages, f"{row['load_seconds']:.2f}", *sizes])
-    yield table(["chunks", "dense", "keyword", "total", "load s", "memory MB", "disk MB", "build s"], rows)
+        rows.append([f"{row['chunks']:,}", *stages, f"{row['memory_mb']:.0f}"])
+    yield table(["chunks", "dense", "keyword", "memory MB"], rows)
 
 
 def _reranking_time(reports: list[Measurement]) -> Iterator[str]:
     (report,) = reports
     yield prose(
-        f"Reranking {report['passages']} passages of about {report['tokens_each']} tokens, {report['cores']} cores, "
-        "median; the last column is the number of passages scored within the default time for a question."
+        f"Median seconds to rerank {report['passages']} passages of about {report['tokens_each']} tokens on "
+        f"{report['cores']} cores, and how many fit into the default time for a question:"
     )
-    rows = [
-        [
-            row["model"],
-            f"{row['load_seconds']:.2f}",
-            f"{row['seconds']:.2f}",
-            str(row["reranked_in_default_time"]),
-        ]
+    yield "\n".join(
+        prose(f"{row['model']}: {row['seconds']:.2f}; {row['reranked_in_default_time']} fit.", "- ")
         for row in report["rerankers"]
-    ]
-    yield table(["model", "load s", "s for all", "scored by default"], rows)
+    )
 
 
 def _readers(reports: list[Measurement]) -> Iterator[str]:
@@ -346,10 +336,9 @@ def _growth(reports: list[Measurement]) -> Iterator[str]:
     yield "## As a library grows"
     yield prose(
         "`python -m scripts.benchmarks grow`: varied copies of the pages in `corpus/`, an embedder that takes no time, "
-        "contexts by code and no sentences. Times are those of the processor, of all threads and processes together. "
-        "*Filter* is the time of a question with a filter that half of the folders pass, relative to one without. "
-        "Keyword search ranked chunks as in an index that is built from nothing. The largest library was made on a "
-        "machine about twice as fast; [the JSON](measurements/) has more."
+        "contexts by code and no sentences. Times are those of the processor, of all threads and processes. *Filter* "
+        "says how many times as long a search takes with a filter that half of the folders pass. The largest library "
+        "was made on a machine about twice as fast."
     )
     reports.sort(key=lambda one: int(one["chunks"]))
     by_clock = {name: name.replace("_processor", "") for name in GROWTH}
@@ -362,36 +351,33 @@ def _many_vectors(reports: list[list[Measurement]]) -> Iterator[str]:
     (rows,) = reports
     yield "### Many vectors"
     yield prose(
-        "One question against the vectors of one segment, 150 results, one thread. Recall is the share of the results "
-        "of exact search. Larger segments use 4-bit codes and compare 8 times as many candidates exactly; "
-        "[near.json](measurements/near.json) has other indexes."
+        "Larger segments use 4-bit codes and compare 8 times as many candidates exactly. For one question against one "
+        "segment, 150 results and one thread ([other indexes](measurements/near.json)):"
     )
-    used = [row for row in rows if row["index"] in ("exact", "pairs in 4 bits, 8 times as many compared")]
-    names = {"exact": "exact"}
-    cells = [
-        [
-            f"{row['rows']:,}",
-            names.get(row["index"], "4-bit codes, 8 times as many candidates"),
-            f"{100 * row['recall']:.2f}",
-            f"{100 * row.get('lowest_recall', 1):.0f}",
-            f"{row['ms']:.1f}",
-            _figure(row.get("build_seconds")),
-        ]
-        for row in used
-    ]
-    yield table(["vectors", "index", "recall@150, %", "worst question, %", "ms", "build s"], cells)
+    exact, codes = (
+        [row for row in rows if row["index"] == index]
+        for index in ("exact", "pairs in 4 bits, 8 times as many compared")
+    )
+    yield "\n".join(
+        prose(
+            f"{whole['rows']:,} vectors: exact {whole['ms']:.1f} ms; codes {row['ms']:.1f} ms, recall "
+            f"{100 * row['recall']:.2f} % (worst question {100 * row['lowest_recall']:.0f}), built in "
+            f"{_figure(row['build_seconds'])} s.",
+            "- ",
+        )
+        for whole, row in zip(exact, codes, strict=True)
+    )
 
 
 def _first_index(reports: list[Measurement]) -> Iterator[str]:
     (report,) = reports
+    now = report["medians"]["this"]
     yield "### The first `index`"
     yield prose(
-        "Seconds from the start of the first `index` of a folder until some documents can be searched, until all can, "
-        f"and until the command ends, and those of an `index` with nothing changed. The folder: {report['about']}"
+        f"During the first `index`, some documents can be searched after {_figure(now['published'])} s, and all after "
+        f"{_figure(now['live'])} s; it ends after {_figure(now['ended'])} s. An `index` that changes nothing takes "
+        f"{_figure(now['unchanged'])} s. The folder: {report['about']}"
     )
-    names = ("published", "live", "ended", "unchanged")
-    rows = [[name, *(_figure(row[one]) for one in names)] for name, row in report["medians"].items()]
-    yield table(["", "some documents", "all documents", "ended", "unchanged"], rows)
 
 
 def _searching_while_indexing(reports: list[Measurement]) -> Iterator[str]:
@@ -399,11 +385,10 @@ def _searching_while_indexing(reports: list[Measurement]) -> Iterator[str]:
     rest, busy = report["rest"], report["while_indexing"]
     yield "### Searching while indexing"
     yield prose(
-        f"{report['chunks']:,} chunks, without reranking, while `index` publishes one revision of all documents after "
-        f"another: {busy['searches']} searches took {busy['median_ms']:.0f} ms (median; at rest "
-        f"{rest['median_ms']:.0f}), 95 % at most {busy['p95_ms']:.0f} ({rest['p95_ms']:.0f}), the longest "
-        f"{busy['longest_ms']:.0f}. {busy['errors']} failed, and {busy['mixed']} returned passages of more than one "
-        "revision."
+        f"{report['chunks']:,} chunks, without reranking, while `index` publishes one revision after another: "
+        f"{busy['searches']} searches took {busy['median_ms']:.0f} ms (median; at rest {rest['median_ms']:.0f}), 95 % "
+        f"at most {busy['p95_ms']:.0f} ({rest['p95_ms']:.0f}), the longest {busy['longest_ms']:.0f}. {busy['errors']} "
+        f"failed, and {busy['mixed']} returned passages of more than one revision."
     )
 
 

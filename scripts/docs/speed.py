@@ -1,7 +1,5 @@
 """docs/speed.md, and the table of the engine's speed in docs/engine.md."""
 
-import itertools
-
 from scripts.docs.markdown import measured, prose, table
 from scripts.docs.results import Measurement, size_sections
 
@@ -16,20 +14,14 @@ VARIANTS = (
         ("optimized", "cut", "seconds_per_chunk", "engine"),
     ),
 )
-NAMES = {
-    "search_cpu_seconds": "`search`, processor time, s",
-    "search_seconds": "`search`, wall time, s",
-    "ask_first_words_seconds": "`ask`, time to first words, s",
-    "search_peak_mb": "`search`, memory, MB",
-}
 METRICS = ("recall@5", "recall@10", "recall@20", "ndcg@10")
-DEPTHS = ("60", "20", "8")
+DEPTHS = (60, 20, 8)
 HEAD = """\
 # Speed
 
-Written by `scripts/write_docs.py` from `docs/measurements/`; do not edit this page. *Before* is commit 866d648. Both
-versions ran in turns on the same machine. Unless a section names another, it has 2 cores of an AMD EPYC with AVX2,
-without AVX-512 and GPU. Only the ratios apply to other machines."""
+Written by `scripts/write_docs.py` from `docs/measurements/`; do not edit this page. *Before* is commit 866d648, run by
+turns on the same machine. Unless a section names another, it has 2 cores of an AMD EPYC with AVX2, without AVX-512 and
+GPU. Only the ratios apply to other machines."""
 
 
 def speed_page() -> str:
@@ -38,61 +30,29 @@ def speed_page() -> str:
         measured(f"speed-{name}.json")
         for name in ("cold", "load", "indexing", "precision", "early-exit", "rerank-depth", "ask")
     )
-    started = []
-    for key, name in NAMES.items():
-        now, before = cold[key], cold["against"][key]
-        started.append([name, str(now), str(before), f"{now / before:.2f}"])
-    depths = [
-        [f"{rows[0]['set']} ({rows[0]['questions']} questions)"]
-        + [_ndcg(row) + ("" if row["p"] is None else f" (p = {row['p']:.2f})") for row in rows]
-        for _, found in itertools.groupby(depth["rows"], key=lambda row: row["set"])
-        for rows in [list(found)]
-    ]
     parts = [
         HEAD,
         "## Cold start",
-        prose(f"Each command is started from the shell, on {cold['machine']} (`python -m scripts.benchmarks ask`)."),
-        table(["what", "now", "before", "ratio"], started),
+        prose(_cold_start(cold)),
         "## Under load",
         prose(
-            "Threads wait for each other after every operation, so a single one is faster if one of two cores is busy; "
-            "the engine checks this twice per second. Beside one busy program on two cores, contexts are written at "
+            "Beside one busy program on two cores, contexts are written at "
             f"{load['contexts_share']:.0%} of the rate of an idle machine (before: "
-            f"{load['against']['contexts_share']:.0%}), and chunks embedded at {load['embedding_share']:.0%} (before: "
-            f"{load['against']['embedding_share']:.0%})."
+            f"{load['against']['contexts_share']:.0%}), and chunks embedded at {load['embedding_share']:.0%} "
+            f"({load['against']['embedding_share']:.0%})."
         ),
         "## Embedding with int8 weights",
         prose(_precision(precision["rows"])),
         "## Reranking more passages",
-        prose(
-            f"nDCG@10 if {depth['model']}, whose rank is fused with that of the search, reads so many passages. p is "
-            "of a paired test against 60."
-        ),
-        table(["set", *DEPTHS], depths),
+        prose(_depths(depth["model"], depth["rows"])),
         "## Early exit from reranking",
         prose(_early_exit(early_exit["rows"])),
         "## Answers",
         prose(
-            "Seconds from the question to the end of the answer (medians), models in memory, by turns with commit "
-            "a5dee13 (`python -m scripts.benchmarks ask --dataset`). Now an answer is shown once it is decided that it "
-            "is given, and where no passage could make one probable, none is written."
+            "Median seconds from the question to the end of the answer, models in memory, and in brackets those of "
+            "commit a5dee13, by turns (`python -m scripts.benchmarks ask --dataset`):"
         ),
-        table(
-            ["questions", "s", "a5dee13, s", "ratio", "first words, ratio", "mean, ratio", "answered", "by a5dee13"],
-            [
-                [
-                    f"{row['questions']} of {row['set']}",
-                    f"{row['median_seconds']:.1f}",
-                    f"{row['against']['median_seconds']:.1f}",
-                    f"{row['ratio']['median_seconds']:.2f}",
-                    f"{row['ratio']['median_first_words_seconds']:.2f}",
-                    f"{row['ratio']['mean_seconds']:.2f}",
-                    str(row["answered"]),
-                    str(row["against"]["answered"]),
-                ]
-                for row in ask["rows"]
-            ],
-        ),
+        "\n".join(prose(_answers(row), "- ") for row in ask["rows"]),
         "## Indexing",
         "\n".join(prose(line, "- ") for line in indexing["lines"]),
         *size_sections(),
@@ -100,8 +60,41 @@ def speed_page() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _ndcg(row: Measurement) -> str:
-    return f"{row['ndcg@10']:.3f}"
+def _cold_start(now: Measurement) -> str:
+    """Say in sentences how long commands take from the shell."""
+    before = now["against"]
+    return (
+        f"From the shell, on {now['machine']} (`python -m scripts.benchmarks ask`), `search` takes "
+        f"{now['search_seconds']:.1f} s (before: {before['search_seconds']:.1f}), {now['search_cpu_seconds']:.1f} s of "
+        f"processor time ({before['search_cpu_seconds']:.1f}) and {now['search_peak_mb']:.0f} MB "
+        f"({before['search_peak_mb']:.0f}). The first words of `ask` come after {now['ask_first_words_seconds']:.1f} s "
+        f"({before['ask_first_words_seconds']:.1f})."
+    )
+
+
+def _depths(model: str, rows: list[Measurement]) -> str:
+    """Say in sentences what reading fewer passages changes over all sets."""
+    most, kept, fewest = ({row["set"]: row for row in rows if row["reranked"] == depth} for depth in DEPTHS)
+
+    def change(found: dict[str, Measurement]) -> str:
+        changes = [row["ndcg@10"] - most[name]["ndcg@10"] for name, row in found.items()]
+        least = min(row["p"] for row in found.values())
+        return f"{min(changes):+.3f} to {max(changes):+.3f} (smallest p {least:.2f})"
+
+    return (
+        f"If {model}, whose rank is fused with that of the search, reads {DEPTHS[1]} passages instead of {DEPTHS[0]}, "
+        f"nDCG@10 changes by {change(kept)} on {len(most)} sets; on `corpus/` it is {kept['corpus']['ndcg@10']:.3f} "
+        f"instead of {most['corpus']['ndcg@10']:.3f} (p = {kept['corpus']['p']:.2f}). With {DEPTHS[2]}, it changes by "
+        f"{change(fewest)} ([figures](measurements/speed-rerank-depth.json))."
+    )
+
+
+def _answers(row: Measurement) -> str:
+    before = row["against"]
+    return (
+        f"{row['questions']} of {row['set']}: {row['median_seconds']:.1f} ({before['median_seconds']:.1f}); "
+        f"{row['answered']} ({before['answered']}) were answered."
+    )
 
 
 def _early_exit(rows: list[Measurement]) -> str:
