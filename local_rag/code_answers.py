@@ -6,7 +6,9 @@ from dataclasses import replace
 from local_rag.answering.pipeline import answer_of
 from local_rag.asking import Filters
 from local_rag.digests.digest_answers import answer_digest
-from local_rag.judged import Judged
+from local_rag.holdings.access import Access
+from local_rag.holdings.documents import Documents
+from local_rag.holdings.held_tables import Tables
 from local_rag.records import Answer, Found
 from local_rag.retrieval.find_question import FindQuestion, find_question
 from local_rag.retrieval.question import Question
@@ -17,10 +19,18 @@ _MOST_NOTES = 3  # on tables that are left out
 
 
 class CodeAnswers:
-    """Answer the questions to a view of a library, within filters; `find` looks through all of its documents."""
+    """Answer questions by what somebody sees, within filters; `find` looks through all documents."""
 
-    def __init__(self, view: Judged, filters: Filters, find: Callable[[Question, FindQuestion], Found | None]) -> None:
-        self._view, self._filters, self._find = view, filters, find
+    def __init__(
+        self,
+        access: Access,
+        documents: Documents,
+        tables: Tables,
+        filters: Filters,
+        find: Callable[[Question, FindQuestion], Found | None],
+    ) -> None:
+        self._access, self._documents, self._tables = access, documents, tables
+        self._filters, self._find = filters, find
 
     def __call__(self, question: Question, earlier: Sequence[str]) -> Answer | None:
         """Answer a question that follows `earlier` ones; None if its plan is that of none for code, or does not fit.
@@ -29,7 +39,7 @@ class CodeAnswers:
         """
         plan = question.plan
         if plan.kind in {"changes", "brief"}:
-            with self._view.named(self._filters) as named:
+            with self._documents.named(self._filters) as named:
                 digest = answer_digest(question.text, plan, named)
             if digest:
                 return digest
@@ -42,12 +52,12 @@ class CodeAnswers:
         return None
 
     def _from_rows(self, question: Question, earlier: Sequence[str]) -> Answer | None:
-        with self._view.held_rows(self._filters) as held:
+        with self._tables.held(self._filters) as held:
             found = held.answered(lambda: answer_from_rows(question.text, held, earlier))
         if found is None:
             return None
         if held.left_out:
             notes = (*found.table.notes, *list(held.left_out.values())[:_MOST_NOTES])
             found = replace(found, table=replace(found.table, notes=notes))
-        with self._view.reading() as store:
+        with self._access.reading() as store:
             return as_answer(question.text, found, store)

@@ -1,9 +1,8 @@
 """The library: open a folder, then index(), search() and ask(). The command line and notebooks use this interface."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,6 @@ from local_rag.asking import (
     AskOptions,
     FilterFields,
     Filters,
-    KeptOfQuestions,
     Person,
     Turn,
     as_filters,
@@ -31,7 +29,9 @@ from local_rag.cluster.on_request import indexes_of, network_of, workers_of
 from local_rag.conversation import Ask, Conversation
 from local_rag.errors import LibraryError, require_known
 from local_rag.files import DEFAULT_FOLDER, LOCAL_DISK, Disk, write_whole
-from local_rag.holdings import Shared
+from local_rag.holdings.access import Shared
+from local_rag.holdings.kept_questions import KeptQuestions
+from local_rag.holdings.upkeep import Upkeep
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.added_texts import text_file, write_text
@@ -39,22 +39,14 @@ from local_rag.indexing.changes import FileState, file_state
 from local_rag.indexing.fingerprint import require_compatible
 from local_rag.indexing.indexer import Indexer, IndexReport, OnLive
 from local_rag.indexing.roots import require_documents, roots_to_index
-from local_rag.indexing.sentence_writer import OpenVocabulary, plan_of
+from local_rag.indexing.sentence_writer import OpenVocabulary
 from local_rag.indexing.workers import LocalWorkers, OpenEngine, Workers
-from local_rag.llama.generator import never
 from local_rag.llama.models_in_use import load_embedder, load_reader, open_engine, open_vocabulary
-from local_rag.maintenance.moved_roots import Root, list_roots, move_root
 from local_rag.maintenance.removal import (
-    Cleaning,
     Removal,
-    clean,
-    erase_ordered,
     find_documents,
-    finish_erasing,
-    forget_missing,
     remove,
 )
-from local_rag.maintenance.restore import repair_index, repair_store
 from local_rag.model_records import InstalledModel
 from local_rag.models.choice import context_model_to_pull, find, find_for_index, with_profile
 from local_rag.models.embedder import Embedder
@@ -62,21 +54,18 @@ from local_rag.models.engine_address import open_engine_relay
 from local_rag.models.reader import Reader
 from local_rag.offline import close, set_switches
 from local_rag.reading.ocr import engine as ocr_engine
-from local_rag.records import Answer, Progress, Shown, Written
+from local_rag.records import Answer, OnProgress, Progress, Shown, Written, ignore
 from local_rag.retrieval.filters import Sight
 from local_rag.retrieval.live_searcher import LiveSearcher
 from local_rag.retrieval.question import read_question
 from local_rag.settings import REMEMBERED, SettingFields, Settings, explicit_settings, index_settings, resolve_settings
-from local_rag.store.cell_rows import drop_tables, holds_tables
 from local_rag.store.connect import is_library, remembered
-from local_rag.store.context_rows import count_unwritten
-from local_rag.store.counts import is_unfinished
-from local_rag.store.database import Store, StoredDocument, library_lock, locked_store
-from local_rag.store.erasing import erasing, include, order_erasing, ordered_erasures
-from local_rag.store.history import History, kept_history
+from local_rag.store.database import Store, StoredDocument, locked_store
+from local_rag.store.erasing import include
+from local_rag.store.history import History
 from local_rag.store.people_file import People
 from local_rag.store.storage_errors import storage_errors
-from local_rag.view import OnProgress, View, ignore
+from local_rag.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +143,8 @@ class Library(View):
                 sight,
             )
         )
+        self.upkeep = Upkeep(self._access, self._indexer)
+        self.history = KeptQuestions(self._access)
 
     def seen_by(self, limits: Filters, person: Person = HOST) -> View:
         """Return the library as a person with these limits may see it: as if it held nothing else."""
@@ -201,21 +192,6 @@ class Library(View):
         """
         return self._index(paths, (), progress, contexts=contexts, renew_contexts=renew_contexts, on_live=on_live)
 
-    def write_contexts(self, *, stop: Callable[[], bool] = never, progress: OnProgress = ignore) -> IndexReport:
-        """Write the sentences about chunks that are missing; `stop` is asked at each token and ends it."""
-        with locked_store(self.folder) as store:
-            indexer = self._indexer(store, progress)
-            indexer.write_contexts(math.inf, stop)
-            return indexer.report
-
-    def count_unwritten(self) -> int:
-        """Return how many sentences about chunks are missing, 0 if none are wanted."""
-        if not (self.settings.context == "auto" and self.settings.context_minutes and self._has_store):
-            return 0
-        _, model = find_for_index(self.settings)
-        with self.reading() as store:
-            return count_unwritten(store, plan_of(model)) if model else 0
-
     def add(self, text: str, *, name: str, tags: Sequence[str] = (), progress: OnProgress = ignore) -> IndexReport:
         """Index a text that is no file under a name; a text that has this name is replaced.
 
@@ -254,20 +230,12 @@ class Library(View):
             self._forget_remembered_flags()
             store.add_roots(roots)
             include(store, [*roots, *again])
-            self._erase_if_finished(store)  # sentences may take hours
+            self.upkeep.erase_if_finished(store)  # sentences may take hours
             report = indexer.run(roots, **how)
-            self._erase_if_finished(store)
+            self.upkeep.erase_if_finished(store)
             if self.settings.context == "auto" and self.settings.context_minutes:
                 report.model_to_pull = context_model_to_pull(self.settings)
             return report
-
-    @contextmanager
-    def writing(
-        self, progress: OnProgress = ignore, *, create: bool = False, here: bool = False
-    ) -> Iterator[tuple[Store, Indexer]]:
-        """Hold the lock; yield the store and an indexer for it, which publishes in the library folder if `here`."""
-        with locked_store(self.folder, create=create) as store:
-            yield store, self._indexer(store, progress, self._shared.generations if here else None)
 
     def _indexer(self, store: Store, progress: Callable[[Progress], None], indexes: Indexes | None = None) -> Indexer:
         """Return an indexer for an open store that publishes in `indexes`; the caller holds the lock."""
@@ -307,47 +275,8 @@ class Library(View):
             removal = find_documents(store, paths, erase=erase, disk=self._parts.disk)
             if not dry_run:
                 remove(store, self._shared.indexes, removal, erase=erase)
-                self._erase_if_finished(store)
+                self.upkeep.erase_if_finished(store)
             return removal
-
-    def order_erasing(self, paths: Iterable[Path | str]) -> None:
-        """Record what is to be erased, also while another process writes: who writes next begins with it."""
-        with storage_errors(self.folder), closing(Store(self.folder, write=True)) as store:
-            order_erasing(store, map(str, paths))
-
-    def erases_later(self) -> bool:
-        """Return whether something is to be erased that was ordered, or begun and not finished."""
-        with self.reading() as store:
-            return bool(erasing(store) or ordered_erasures(store))
-
-    def erase_ordered(self) -> None:
-        """Erase what was ordered, and finish what was begun."""
-        with locked_store(self.folder) as store:
-            self._erase(store)
-
-    def _erase(self, store: Store) -> None:
-        if erasing(store):
-            finish_erasing(store, self._shared.indexes)
-        erase_ordered(store, self._shared.indexes, self._parts.disk)
-
-    def _erase_if_finished(self, store: Store) -> None:
-        """Erase what was ordered, unless an `index` is unfinished, which comes first."""
-        if not is_unfinished(store, self._shared.indexes.live()):
-            self._erase(store)
-
-    def clean(self, *, dry_run: bool = False) -> Cleaning:
-        """Delete what is no longer needed: old indexes, orphaned contexts and vectors, leftovers."""
-        with library_lock(self.folder), storage_errors(self.folder):
-            return clean(self.folder, self._shared.indexes, dry_run=dry_run)
-
-    def repair(self, *, progress: Callable[[Progress], None] = ignore) -> list[str]:
-        """Repair what a crash or a failing disk damaged; return one sentence for each repair."""
-        with library_lock(self.folder):
-            settings = remembered(self.folder, self._shared.generations)
-            done = repair_store(self.folder)
-            with closing(Store(self.folder, write=True)) as store:
-                store.remember(settings)
-                return done + repair_index(store, self._shared.indexes, self._indexer(store, progress))
 
     def ask_stream(
         self,
@@ -362,16 +291,6 @@ class Library(View):
         """Answer a question like `ask`: iterate over the pieces of text as they are written, then take the `answer`."""
         options = AskOptions(passages=passages, filters=as_filters(filters), strict=strict, anyway=anyway)
         return AnswerStream(partial(self.ask, question, options, earlier=earlier))
-
-    def roots(self) -> list[Root]:
-        """Return the folders and files that were given to index() and not removed since."""
-        with self.reading() as store:
-            return list_roots(store)
-
-    def move_root(self, old: Path | str, new: Path | str) -> int:
-        """Record that an indexed folder has moved; return the number of its documents."""
-        with locked_store(self.folder) as store:
-            return move_root(store, self._shared.indexes, old, new)
 
     def shown(self, question: str, *, earlier: Sequence[Turn] = ()) -> tuple[list[Shown], int]:
         """Return the most that the model would be shown for a question, and how many tokens; it is not loaded."""
@@ -399,49 +318,9 @@ class Library(View):
     def load(self, *, answering: bool = False) -> None:
         """Load the models for searching, and with `answering` also for answering, before the first question."""
         with self._shared.one_at_a_time, storage_errors(self.folder):
-            self._open_searcher().searcher.load()
+            self._access.open_searcher().searcher.load()
             if answering:
                 self._shared.answer_model.open()
-
-    def kept_of_questions(self) -> KeptOfQuestions:
-        """Return what the history file holds, also if nothing is written to it any more."""
-        with kept_history(self.folder) as history:
-            return history.counts() if history else KeptOfQuestions()
-
-    def forget_questions(self, person: str = "") -> int:
-        """Delete conversations, saved tables, cached answers and counts of questions, leaving nothing of them.
-
-        They are those of everybody, or only the conversations and tables of the person with this id. Return how many
-        conversations there were.
-        """
-        if self._has_store:
-            self._forget_tables(person)
-        with kept_history(self.folder) as history:
-            if history is None:
-                return 0
-            if person:
-                return history.of(person).forget_person()
-            kept = history.counts().conversations
-            history.forget_all()
-            return kept
-
-    def _forget_tables(self, person: str) -> None:
-        with storage_errors(self.folder):
-            with closing(Store(self.folder)) as store:
-                if not holds_tables(store, person):
-                    return
-            with closing(Store(self.folder, write=True)) as store:
-                drop_tables(store, person)
-
-    def live_stamp(self) -> str:
-        """Return a value that changes with every publish."""
-        return self._shared.indexes.live_stamp()
-
-    def forget_missing(self, history: History) -> None:
-        """Delete from a history what quotes documents that the library no longer holds."""
-        if self._has_store:
-            with self.reading() as store:
-                forget_missing(store, self._shared.indexes, history)
 
 
 class AnswerStream:

@@ -1,7 +1,7 @@
 """The frozen records that pass from stage to stage: documents, chunks, passages and answers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -684,3 +684,10 @@ class Progress:
     done: int
     total: int
     detail: str = ""
+
+
+OnProgress = Callable[[Progress], None]
+
+
+def ignore(_event: object) -> None:
+    """Do nothing with what is told."""

@@ -3,48 +3,57 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
+from pathlib import Path
 from typing import Any, TypeVar
 
+from local_rag.answering.answerer import Answerer
+from local_rag.answering.pace import pace_of
 from local_rag.answering.pipeline import AnswerPipeline, Telling
 from local_rag.asking import (
     DEFAULT_OPTIONS,
     EVERYTHING,
+    HOST,
     MAX_QUESTION,
     AskOptions,
     FilterFields,
     Filters,
+    Person,
     Turn,
     as_filters,
 )
+from local_rag.catalogue.library_status import Status, collect_status, status_of_part
 from local_rag.catalogue.links import without_copies
 from local_rag.code_answers import CodeAnswers
-from local_rag.errors import ModelError, StoppedError
+from local_rag.errors import LocalRagError, ModelError, StoppedError
 from local_rag.extraction.asking import DocumentAsker, Search
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column, parse_columns
 from local_rag.extraction.extraction import Extraction, Table
-from local_rag.extraction.saved_tables import SavedTables
 from local_rag.files import literal_path
-from local_rag.judged import UNMARKED, Judged, Marking
+from local_rag.holdings.access import Access, Shared
+from local_rag.holdings.comparing import Changes
+from local_rag.holdings.documents import Documents
+from local_rag.holdings.held_tables import Tables
+from local_rag.holdings.judging import UNMARKED, Feedback, Marking
 from local_rag.llama.generator import never
 from local_rag.models.choice import chosen, find, identity_of
 from local_rag.models.reader import Reader
 from local_rag.plan_records import Kind, Plan
-from local_rag.records import Answer, BeingRead, Found, Passage, Progress, Written
+from local_rag.records import Answer, BeingRead, Found, OnProgress, Passage, Written, ignore
 from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words, scope_of
 from local_rag.retrieval.find_question import FindQuestion, Phrase, any_question, as_words
 from local_rag.retrieval.question import Question, read_question
 from local_rag.retrieval.searcher import Trace, search_keywords
 from local_rag.retrieval.version_families import Versions
+from local_rag.settings import Settings
 from local_rag.store.asked_questions import Asker
 from local_rag.store.connect import is_library
 from local_rag.store.database import NamedDocument, StoredDocument
 from local_rag.store.history_file import count_use
 from local_rag.store.storage_errors import storage_errors
 from local_rag.tables.answer import answer_from_rows
-from local_rag.text.tokens import keyword_tokens
 from local_rag.understanding.question_reader import read_plan
 from local_rag.understanding.replies import reply_to_small_talk
 from local_rag.verification.entailment import log_odds_of
@@ -52,7 +61,6 @@ from local_rag.verification.evidence import MOST_PASSAGES
 from local_rag.verification.verdicts import Checked, Verification
 from local_rag.verification.verifier import verify_text
 
-OnProgress = Callable[[Progress], None]
 T = TypeVar("T")
 _EXTRACTED_FROM = 4  # passages of a long document that are read for a question of a table
 _NOT_CALIBRATED = (
@@ -60,26 +68,66 @@ _NOT_CALIBRATED = (
 )
 
 
-def ignore(_event: object) -> None:
-    """Do nothing with what is told."""
+class View:
+    """A library as somebody with limits may see it; without any, all of it. Threads may share a view.
 
+    What it holds and what was said of its answers are parts of their own: `documents`, `tables`, `changes`, `feedback`.
+    """
 
-class View(Judged):
-    """A library as somebody with limits may see it; without any, all of it. Threads may share a view."""
+    def __init__(self, shared: Shared, limits: Filters = EVERYTHING, person: Person = HOST) -> None:
+        self._access = Access(shared, limits, person)
+        self.documents = Documents(self._access)
+        self.tables = Tables(self._access)
+        self.changes = Changes(self._access, self.documents)
+        self.feedback = Feedback(self._access, self.documents)
+
+    @property
+    def folder(self) -> Path:
+        """Return the folder of the library."""
+        return self._access.folder
+
+    @property
+    def settings(self) -> Settings:
+        """Return the settings of the library."""
+        return self._access.settings
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of the library is seen."""
+        return not self._access.limits
+
+    def status(self) -> Status:
+        """Return what the library contains, how it was built, what is stale and why, and what marks come to.
+
+        Of a part of it, return what is known of its documents alone.
+        """
+        with self._access.reading() as store:
+            if self._access.limits:
+                found = status_of_part(store, self.settings)
+            else:
+                found = collect_status(store, self._shared.indexes, self.settings, self._shared.disk)
+        with suppress(LocalRagError):
+            effect = self.feedback.marks()
+            if effect.right or effect.wrong:
+                answered_from = found.answered_from
+                if answered_from is not None or effect.answer_from != effect.shipped_from:
+                    answered_from = effect.answer_from
+                return replace(found, answered_from=answered_from, marks=asdict(effect))
+        return found
 
     def search_keywords(self, question: str, *, top: int, filters: Filters = EVERYTHING) -> list[Passage]:
         """Return the best passages for the words of a question; no model is loaded, and any thread may call it."""
         asked = read_question(question)
-        if not self._has_store:
-            index = self._live_index()
+        if not self._access.has_store:
+            index = self._access.live_index()
             passages = index.passages()
             assert passages is not None, "without a store, the search engine holds the passages"
             return search_keywords(asked, index, passages, top=top, filters=filters)
-        with self._reading() as (store, seen):
-            index = self._index_of(store, seen)
+        with self._access.opened() as (store, seen):
+            index = self._access.index_of(store, seen)
             found = search_keywords(asked, index, index.passages() or store, top=top, filters=filters)
-            versions = Versions(store, self.settings.no_versions)
-            return self._told([versions.marked(passage) for passage in found], store, seen)
+            versions = self._access.versions(store)
+            return self._access.told([versions.marked(passage) for passage in found], store, seen)
 
     def plan(self, question: str) -> Plan:
         """Return what a question asks for; no language model takes part, and any thread may ask.
@@ -89,7 +137,7 @@ class View(Judged):
         asked = read_question(question)
         if not (asked.plan.may_ask_rows and is_library(self.folder)):
             return asked.plan
-        with self.held_rows(EVERYTHING) as held:
+        with self.tables.held(EVERYTHING) as held:
             found = held.answered(lambda: answer_from_rows(asked.text, held))
         return replace(asked.plan, kind="rows", query=found.table.sql) if found else asked.plan
 
@@ -121,20 +169,20 @@ class View(Judged):
                 asked, notes = as_words(asked), (_NOT_CALIBRATED,)
             found = self._find(checked, asked, filters, **how)
         assert found is not None, "only names may be those of no document"
-        return self._tell(replace(found, notes=(*found.notes, *notes)))
+        return self._access.tell(replace(found, notes=(*found.notes, *notes)))
 
     def _find(
         self, question: Question, asked: FindQuestion, filters: Filters, *, stop: Callable[[], bool], **how: Any
     ) -> Found | None:
         """Find what a question asks of all documents; None if it asks for names that none has."""
-        with self._reading() as (store, seen):
-            versions = Versions(store, self.settings.no_versions)
+        with self._access.opened() as (store, seen):
+            versions = self._access.versions(store)
             if asked.rule == "meaning":
                 with self._shared.one_at_a_time:
-                    searcher = self._open_searcher().searcher
+                    searcher = self._access.open_searcher().searcher
                     scope = scope_of(asked, searcher.index, store, versions, filters)
                     return find_meaning(question, asked, scope, searcher, stop=stop, **how)
-            scope = scope_of(asked, self._index_of(store, seen), store, versions, filters)
+            scope = scope_of(asked, self._access.index_of(store, seen), store, versions, filters)
             if asked.rule == "names":
                 return find_names(question, asked, scope)
             return find_words(question, asked, scope, stop=stop)
@@ -161,7 +209,7 @@ class View(Judged):
             table = extraction.run(checked, limits, newest=newest, most=most, progress=progress, stop=stop)
         else:
             table = extraction.stored(checked, limits, newest=newest, most=most)
-        with self._reading() as (_, seen):
+        with self._access.opened() as (_, seen):
             if seen is None:
                 return table
             rows = (replace(row, document=seen.told.get(row.document, 0)) for row in table.rows)
@@ -197,31 +245,21 @@ class View(Judged):
             return log_odds_of(self._open_answerer().generator, quotation, statement)
         return None
 
-    def passages_like(self, text: str, *, top: int, filters: Filters) -> list[Passage]:
+    def _passages_like(self, text: str, *, top: int, filters: Filters) -> list[Passage]:
         """Return the passages that are most like a statement; it is no question, and no reader is asked."""
         return self._trace(Question(text[:MAX_QUESTION]), top=top, filters=filters, rerank=False).passages
 
-    def first_quoting(self, words: str, filters: Filters) -> Passage | None:
+    def _first_quoting(self, words: str, filters: Filters) -> Passage | None:
         """Return the first place of a document that has these words one after the other; None if none has."""
         asked = FindQuestion("documents", "words", phrases=(Phrase(words, exact=True),))
         found = self._find(Question(words[:MAX_QUESTION]), asked, filters, stop=never)
         return found.places[0].passage if found and found.places else None
 
-    def names_of_documents(self, filters: Filters) -> list[NamedDocument]:
-        """Return what the documents that pass the filters are called."""
-        with self.reading() as store:
-            passes = self._passing(store, filters)
-            return [one for one in store.named_documents(store.live_ids()) if passes(one.id)]
-
     def correct_cell(self, document_id: int, column: Column, cell: Cell | None) -> None:
         """Keep a person's cell of a document in place of what the model said; None lets the model's count again."""
-        with self._reading() as (_, seen):
+        with self._access.opened() as (_, seen):
             meant = seen.document_meant(document_id) if seen else document_id
         self._extraction().correct(meant, column, cell)
-
-    def tables_of(self, person: str = "") -> SavedTables:
-        """Return the tables that a person has saved; without an id, those of who serves the library."""
-        return SavedTables(self.folder, person, kept=self.settings.retention.conversations)
 
     def _extraction(self) -> Extraction:
         models = [identity_of(self.settings, role) for role in ("answer", "rerank", "embed")]
@@ -229,7 +267,7 @@ class View(Judged):
         @contextmanager
         def open_asker(document: StoredDocument) -> Iterator[tuple[DocumentAsker, Search]]:
             with self._shared.one_at_a_time:
-                answerer, opened = self._open_answerer(), self._open_searcher()
+                answerer, opened = self._open_answerer(), self._access.open_searcher()
                 reader = opened.searcher.reader if self.reranks else None
 
                 # A cell is told to all who see its document, so it must not depend on what else the asker sees.
@@ -246,10 +284,10 @@ class View(Judged):
         return Extraction(
             self.folder,
             models,
-            self.reading,
+            self._access.reading,
             open_asker,
             self.settings.no_versions,
-            Asker.of(self._person, self._limits).limits,
+            Asker.of(self._access.person, self._access.limits).limits,
             None if self.settings.retention.conversations else self._shared.unwritten_cells,
         )
 
@@ -278,11 +316,11 @@ class View(Judged):
         Passages that answered the same question before come first if they were `marked` as right, and last as wrong.
         The same mail in several places is one passage.
         """
-        found = self._marking(question, marked=marked)(self._trace, self._read(question), top=top, **how)
-        if self._has_store:
-            with self.reading() as store:
+        found = self.feedback.marking(question, marked=marked)(self._trace, self._read(question), top=top, **how)
+        if self._access.has_store:
+            with self._access.reading() as store:
                 found = replace(found, passages=without_copies(store, found.passages))
-        return self._tell(found)
+        return self._access.tell(found)
 
     def _read(self, question: str, kind: Kind | None = None) -> Question:
         """Read a question; the first one, while a thread opens the index with its embedder."""
@@ -295,14 +333,14 @@ class View(Judged):
     def _open_ahead(self) -> None:
         if self._shared.one_at_a_time.acquire(blocking=False):
             try:
-                self._open_searcher()
+                self._access.open_searcher()
             finally:
                 self._shared.one_at_a_time.release()
 
     def _trace(self, question: Question, *, top: int, **how: Any) -> Trace:
         with self._shared.one_at_a_time, storage_errors(self.folder):
             while True:
-                opened = self._open_searcher()
+                opened = self._access.open_searcher()
                 trace = opened.searcher.trace(question, top=top, **how)
                 # The store keeps all chunks of the live generation, so if it is still live, no chunk was missing.
                 if self._shared.searcher.is_current(opened):
@@ -310,7 +348,7 @@ class View(Judged):
 
     def _share_known(self, question: Question, filters: Filters) -> float:
         with self._shared.one_at_a_time, storage_errors(self.folder):
-            return self._open_searcher().searcher.share_known(question, filters)
+            return self._access.open_searcher().searcher.share_known(question, filters)
 
     def ask(
         self,
@@ -358,7 +396,7 @@ class View(Judged):
             seconds=seconds,
         )
         asked = self._read(question, options.kind)
-        if asked.plan.kind == "chat" and not options.kind and self._is_of_a_title(question):
+        if asked.plan.kind == "chat" and not options.kind and self.documents.is_of_a_title(question):
             asked = read_question(question, kind="passages")
         if asked.plan.kind == "chat":
             reply = reply_to_small_talk(asked.plan)
@@ -367,25 +405,17 @@ class View(Judged):
         with self._shared.one_at_a_time:
             if asked.plan.kind == "passages" and not options.code_only:
                 self._shared.answer_model.begin()
-            marking, epoch = self._marking(question, marked=counted), self._asked_epoch() if counted else 0
+            marking, epoch = self.feedback.marking(question, marked=counted), self.feedback.epoch() if counted else 0
             pipeline = self.pipeline(options, earlier, marking=marking, progress=progress, stop=stop)
             show = Telling(on_text)
-            tell = on_passages if self.is_whole else lambda passages: on_passages(self._tell(passages))
+            tell = on_passages if self.is_whole else lambda passages: on_passages(self._access.tell(passages))
             answer = pipeline.ask(asked, show=show, on_passages=tell, on_reading=on_reading)
             show(answer.text)
             if counted and answer.outcome != "left":
                 counts = self.settings.retention.counts
-                if not self._record(answer, marking, epoch, counted=counts) and counts:
+                if not self.feedback.record(answer, marking, epoch, counted=counts) and counts:
                     count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
-            return self._tell(answer)
-
-    def _is_of_a_title(self, question: str) -> bool:
-        """Return whether the words of a question stand in the title of a document: "Leave?" is no small talk then."""
-        words = set(keyword_tokens(question))
-        if not words or not self._has_store:
-            return False
-        with self.reading() as store:
-            return any(words <= set(keyword_tokens(one.title)) for one in store.named_documents(store.live_ids()))
+            return self._access.tell(answer)
 
     def read_ahead(self, question: str, options: AskOptions = DEFAULT_OPTIONS, *, stop: Callable[[], bool]) -> None:
         """Let the model read what it would be shown for a question, until `stop`, so that the answer begins sooner."""
@@ -408,7 +438,7 @@ class View(Judged):
 
         def open_reader() -> Reader | None:
             with storage_errors(self.folder):
-                return self._open_searcher().searcher.reader if options.rerank else None
+                return self._access.open_searcher().searcher.reader if options.rerank else None
 
         def find(question: Question, asked: FindQuestion) -> Found | None:
             if asked.rule == "meaning" and not self._knows_relevance:
@@ -418,9 +448,10 @@ class View(Judged):
 
         @contextmanager
         def open_versions() -> Iterator[Versions]:
-            with self.reading() as store:
-                yield Versions(store, self.settings.no_versions)
+            with self._access.reading() as store:
+                yield self._access.versions(store)
 
+        by_code = CodeAnswers(self._access, self.documents, self.tables, options.filters, find)
         return AnswerPipeline(
             partial(
                 marking,
@@ -435,8 +466,8 @@ class View(Judged):
             options,
             earlier=earlier,
             open_reader=open_reader,
-            by_code=CodeAnswers(self, options.filters, find) if self._has_store else None,
-            open_versions=open_versions if self._has_store else None,
+            by_code=by_code if self._access.has_store else None,
+            open_versions=open_versions if self._access.has_store else None,
             share_known=lambda question: self._share_known(question, options.filters),
             stop=stop,
         )
@@ -444,17 +475,36 @@ class View(Judged):
     def manifest(self) -> Mapping[str, Any]:
         """Return the manifest of the live index."""
         with self._shared.one_at_a_time:
-            return self._open_searcher().searcher.index.manifest
+            return self._access.open_searcher().searcher.index.manifest
 
     def facts_version(self) -> object:
         """Return a value that changes with the paths and times of documents, which an index need not hold."""
         with self._shared.one_at_a_time, storage_errors(self.folder):
-            return self._open_searcher().searcher.facts_version
+            return self._access.open_searcher().searcher.facts_version
 
     @property
     def reranks(self) -> bool:
         """Return whether the profile has a reader."""
         return "rerank" in chosen(self.settings)
+
+    @property
+    def _shared(self) -> Shared:
+        return self._access.shared
+
+    def _open_answerer(self) -> Answerer:
+        """Return what answers, with the answer model, which is loaded when it is needed, and the present gate."""
+        shared, base = self._shared, self.feedback.gate_base()
+        if shared.answerer is None:
+            embedder, model = find(self.settings, "embed"), find(self.settings, "answer")
+            shared.answerer = Answerer(
+                shared.answer_model.open,
+                form=base.form,
+                close_from=embedder.close_from,
+                translates=model.translates,
+                pace=pace_of(model),
+            )
+        shared.answerer.calibration = self.feedback.calibration()
+        return shared.answerer
 
     @property
     def _knows_relevance(self) -> bool:
@@ -473,12 +523,12 @@ class _LookedUp:
         """Return the passages that fit a text best, of all documents or of those with these paths."""
         places = tuple(map(literal_path, within))
         limits = replace(self.filters, within=places) if places else self.filters
-        return self.view.passages_like(text, top=MOST_PASSAGES, filters=limits)
+        return self.view._passages_like(text, top=MOST_PASSAGES, filters=limits)
 
     def quoting(self, words: str) -> Passage | None:
         """Return a place of some document that has these words one after the other; None if none has."""
-        return self.view.first_quoting(words, self.filters)
+        return self.view._first_quoting(words, self.filters)
 
     def named(self) -> Sequence[NamedDocument]:
         """Return what the documents are called."""
-        return self.view.names_of_documents(self.filters)
+        return self.view.documents.names(self.filters)

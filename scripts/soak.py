@@ -386,7 +386,7 @@ class Soak:
                 view = library.seen_by(person.limits)
                 folders = self.people[person.name]
                 wanted = {path for path in self.model.documents if any(_is_below(path, one) for one in folders)}
-                if (seen := {Path(one.path) for one in view.documents()}) != wanted:
+                if (seen := {Path(one.path) for one in view.documents.listed()}) != wanted:
                     raise DifferenceError(f"{person.name} sees {sorted(seen ^ wanted)} or does not see it")
                 if view.status().documents != len(wanted):
                     raise DifferenceError(f"{person.name} is told another number of documents")

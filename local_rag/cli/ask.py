@@ -103,9 +103,9 @@ def command(
                 progress.stop()
                 show(found)
 
-            opened.require_documents()
+            opened.documents.require_any()
             answer = opened.ask(question, options, on_passages=show_found, on_text=write, progress=progress)
-            changed = opened.changed(answer)
+            changed = opened.documents.changed(answer)
             progress.stop()
             say_what_is_missing(opened)
     if explain and answer.plan:

@@ -63,10 +63,10 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
         open_library(library, **settings) as opened,
         contextlib.closing(opened.chat(partial(_answer, loaded, opened))) as conversation,
     ):
-        opened.require_documents()
+        opened.documents.require_any()
         opened.manifest()  # reports a library that cannot be searched before the first question
         conversation.options = options
-        if not opened.settings.retention.conversations and opened.kept_of_questions().conversations:
+        if not opened.settings.retention.conversations and opened.history.kept().conversations:
             click.echo(_FROM_BEFORE, err=True)
         asks, listed = sys.stdin is not None and sys.stdin.isatty(), Listed()
         if asks:
@@ -140,7 +140,7 @@ def _ask(question: str, conversation: "Conversation", opened: "Library", *, as_j
         click.echo(printable_json(answer_as_dict(answer)))
         return
     text.end(answer)
-    print_below(answer, conversation.options, opened.changed(answer), opened.folder)
+    print_below(answer, conversation.options, opened.documents.changed(answer), opened.folder)
     if conversation.notice:
         click.echo(one_line(conversation.notice), err=True)
 

@@ -134,7 +134,7 @@ def copy(library: Path, back: bool, replace: bool, as_json: bool, **settings: An
                 "The setting search_engine.address is empty; set LOCAL_RAG_SEARCH_ENGINE_ADDRESS to an engine such as "
                 "qdrant:https://10.0.0.5:6333/handbook."
             )
-        with opened.writing(progress, here=back) as (store, indexer):
+        with opened.upkeep.writing(progress, here=back) as (store, indexer):
             indexer.publish(rebuild=True, replace=replace)
             documents, chunks = len(store.documents()), indexer.report.chunks
     target = str(opened.folder) if back else engine

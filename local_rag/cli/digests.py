@@ -44,7 +44,7 @@ def diff(before: Path, after: Path | None, library: Path, markdown: bool, as_jso
     """
     _require_one_form(markdown=markdown, as_json=as_json)
     with open_library(library, **settings) as opened:
-        difference = opened.diff(before, after or "", read_files=True)
+        difference = opened.changes.diff(before, after or "", read_files=True)
     if as_json:
         click.echo(printable_json(difference_as_dict(difference)))
     elif markdown:
@@ -82,7 +82,7 @@ def brief(
     """
     _require_one_form(markdown=markdown, as_json=as_json)
     with open_library(library, **settings) as opened:
-        found = opened.brief(paths, lines=lines, filters=filters, read_files=True)
+        found = opened.changes.brief(paths, lines=lines, filters=filters, read_files=True)
     if as_json:
         click.echo(printable_json(brief_as_dict(found)))
     elif markdown:

@@ -230,9 +230,9 @@ def marks(library: Path, shipped: bool, as_json: bool, **settings: Any) -> None:
     """
     with open_library(library, **settings) as opened:
         if shipped:
-            opened.ship_gate()
-        opened.gate_notice()  # it is told below
-        effect = opened.marks()
+            opened.feedback.ship_gate()
+        opened.feedback.gate_notice()  # it is told below
+        effect = opened.feedback.marks()
     if as_json:
         click.echo(printable_json(effect))
         return

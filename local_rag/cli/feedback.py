@@ -38,8 +38,8 @@ def mark(verdict: str | None, question: str | None, library: Path, undo: bool, a
         if said is None:
             raise click.UsageError('Say right or wrong, as in `local-rag mark wrong "QUESTION"`.')
     with open_library(library, **settings) as opened:
-        marked = opened.mark(question, said)
-        opened.gate_notice()  # it is told below
+        marked = opened.feedback.mark(question, said)
+        opened.feedback.gate_notice()  # it is told below
     if as_json:
         click.echo(printable_json(marked))
     else:
@@ -65,7 +65,7 @@ def gaps(library: Path, output: Path | None, as_json: bool, **settings: Any) -> 
     if output and (output.is_dir() or not os.access(output.parent, os.W_OK)):
         raise LocalRagError(f"{output} cannot be written; name a file in an existing folder that you can write to.")
     with open_library(library, **settings) as opened:
-        found = opened.gaps()
+        found = opened.feedback.gaps()
         is_kept = opened.settings.retention.conversations
     if output:
         text = gaps_as_csv(found) if output.suffix.lower() == ".csv" else gaps_as_markdown(found, escaped)

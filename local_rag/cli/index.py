@@ -143,7 +143,7 @@ def _watch(opened: Library, watch: Watch, as_json: bool) -> None:
 
     def roots() -> Sequence[Path]:
         with suppress(LocalRagError):  # the next `index` reports it
-            known[:] = [root.path for root in opened.roots()]
+            known[:] = [root.path for root in opened.upkeep.roots()]
         return tuple(known)
 
     for _ in batches(watch, roots, Event()):

@@ -110,7 +110,7 @@ def _asker(
                 answer: Answer = from_plain(Answer, served["found"]["answer"])
                 return answer
             opened.append(stack.enter_context(open_library(library, **settings)))
-            opened[0].require_documents()
+            opened[0].documents.require_any()
         return opened[0].ask(question, options)
 
     return ask

@@ -181,21 +181,21 @@ def open_library(folder: Path, **settings: Any) -> "Library":
     from local_rag.library import Library
 
     opened = Library(folder, parts=current_parts(), **settings)
-    if notice := opened.gate_notice():
+    if notice := opened.feedback.gate_notice():
         click.echo(one_line(notice), err=True)
     return opened
 
 
 def say_what_is_missing(opened: "Library") -> None:
     """Say on stderr how much can be searched so far, if the first `index` has not ended."""
-    if notice := opened.missing_notice():
+    if notice := opened.documents.missing_notice():
         click.echo(notice, err=True)
 
 
 def say_if_indexed(opened: "Library", output: Path) -> None:
     """Say on stderr that the next `index` will read a file that is to be written as a document."""
     place = output.resolve()
-    if root := next((one.path for one in opened.roots() if place.is_relative_to(one.path)), None):
+    if root := next((one.path for one in opened.upkeep.roots() if place.is_relative_to(one.path)), None):
         shown, folder = (one_line(display_path(one)) for one in (output, root))
         said = f"{shown} lies in {folder}, so the next `index` reads it as a document; better name a file elsewhere."
         click.echo(said, err=True)
@@ -389,8 +389,8 @@ def no_matching_document(library: Path, filters: Filters) -> str:
 
     try:
         with Library(library) as opened:
-            if filters.within and not opened.documents(filters=Filters(within=filters.within), most=1):
-                contents = opened.contents()
+            if filters.within and not opened.documents.listed(filters=Filters(within=filters.within), most=1):
+                contents = opened.documents.contents()
                 hint = _mistyped(filters.within, contents.documents)
                 hint = hint or f"the folders are: {', '.join(_folders(contents.documents, contents.roots))}."
                 return one_line(f"No document lies in {' or '.join(filters.within)}; {hint}")

@@ -134,7 +134,7 @@ def documents(library: Path, filters: Filters, families: bool, as_json: bool, **
         _list_families(library, filters, as_json=as_json, **settings)
         return
     with open_library(library, **settings) as opened:
-        documents = opened.documents(filters=filters)
+        documents = opened.documents.listed(filters=filters)
     if as_json:
         click.echo(printable_json(documents))
         return
@@ -151,7 +151,7 @@ def documents(library: Path, filters: Filters, families: bool, as_json: bool, **
 
 def _list_families(library: Path, filters: Filters, *, as_json: bool, **settings: Any) -> None:
     with open_library(library, **settings) as opened:
-        families = opened.families(filters=filters)
+        families = opened.documents.families(filters=filters)
     if as_json:
         named = [
             [{"path": display_path(one.path), "title": one.title, "date": one.date} for one in family]

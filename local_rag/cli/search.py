@@ -81,7 +81,7 @@ def search(
             click.echo(f"Answered by {loaded.name}.", err=True)
     else:
         with open_library(library, **settings) as opened:
-            opened.require_documents()
+            opened.documents.require_any()
             most = top or opened.settings.all_candidates
             how = dict[str, Any](rerank=options.rerank, filters=options.filters, every=every, min_score=min_score)
             found = opened.trace(question, top=most, **how)
@@ -170,7 +170,7 @@ def find(
             found = from_plain(Found, served["found"])
         else:
             with open_library(library, **settings) as opened, IndexProgress() as progress:
-                opened.require_documents()
+                opened.documents.require_any()
                 # Imported here because --help needs no numpy.
                 from local_rag.retrieval.find_question import exact_question
 

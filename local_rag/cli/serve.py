@@ -360,5 +360,5 @@ def remove(name: str, library: Path, **settings: Any) -> None:
 
     person = remove_person(library.resolve(), name)
     with open_library(library, **settings) as opened:
-        conversations = opened.forget_questions(person.id)
+        conversations = opened.history.forget(person.id)
     click.echo(f"Removed {one_line(person.name)} and {conversations} conversations.")

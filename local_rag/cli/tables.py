@@ -20,7 +20,7 @@ _MOST_SHOWN, _WIDTH = 200, 40  # rows in the terminal, and characters of a cell
 def tables(library: Path, filters: Filters, as_json: bool, **settings: Any) -> None:
     """List the tables of the documents: sheets, CSV files, and tables with a header in other documents."""
     with open_library(library, **settings) as opened:
-        found = opened.tables(filters=filters)
+        found = opened.tables.listed(filters=filters)
     if as_json:
         click.echo(printable_json({"tables": [relation_as_dict(one, display_path) for one in found]}))
         return
@@ -55,7 +55,7 @@ def query(statement: str, library: Path, as_csv: bool, as_json: bool, **settings
     if as_csv and as_json:
         raise click.UsageError("Give --csv or --json, not both.")
     with open_library(library, **settings) as opened:
-        result = opened.query_tables(statement)
+        result = opened.tables.query(statement)
     if as_json:
         click.echo(printable_json({"columns": result.columns, "rows": result.rows, "complete": result.is_complete}))
     elif as_csv:

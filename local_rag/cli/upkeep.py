@@ -24,9 +24,9 @@ def clean(library: Path, dry_run: bool, history: bool, as_json: bool, **settings
     If you later return to an earlier model or add removed documents again, their contexts and vectors are recomputed.
     """
     with open_library(library, **settings) as opened:
-        cleaning, forgotten = opened.clean(dry_run=dry_run), opened.kept_of_questions() if history else None
+        cleaning, forgotten = opened.upkeep.clean(dry_run=dry_run), opened.history.kept() if history else None
         if history and not dry_run:
-            opened.forget_questions()
+            opened.history.forget()
     if as_json:
         more = {"history": asdict(forgotten)} if forgotten else {}
         click.echo(printable_json({"dry_run": dry_run, **asdict(cleaning), **more}))
@@ -105,7 +105,7 @@ def repair(library: Path, as_json: bool, **settings: Any) -> None:
     Readable contexts and vectors are kept even if everything else is lost.
     """
     with open_library(library, **settings) as opened, IndexProgress() as progress:
-        done = opened.repair(progress=progress)
+        done = opened.upkeep.repair(progress=progress)
     click.echo(printable_json({"done": done}) if as_json else printable("\n".join(done) or "Nothing is damaged."))
 
 
@@ -123,7 +123,7 @@ def roots() -> None:
 def list_command(library: Path, as_json: bool, **settings: Any) -> None:
     """List the folders and files that `index` was given, with the number of their documents."""
     with open_library(library, **settings) as opened:
-        roots = opened.roots()
+        roots = opened.upkeep.roots()
     if as_json:
         click.echo(printable_json(roots))
         return
@@ -146,7 +146,7 @@ def move(old: Path, new: Path, library: Path, as_json: bool, **settings: Any) ->
     published again with them.
     """
     with open_library(library, **settings) as opened:
-        documents = opened.move_root(old, new)
+        documents = opened.upkeep.move_root(old, new)
     if as_json:
         click.echo(printable_json({"old": str(old), "new": str(new), "documents": documents}))
     else:

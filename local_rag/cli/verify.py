@@ -83,7 +83,7 @@ def command(
     written = _read(text)
     limits = replace(filters, as_of=as_of)
     with open_library(library, **settings) as opened, IndexProgress() as progress:
-        opened.require_documents()
+        opened.documents.require_any()
         if output:
             say_if_indexed(opened, output)
         with stopping("Stopping; the rest is not checked.") as stopped:

@@ -18,10 +18,9 @@ from local_rag.evaluation.dataset import Dataset, GoldenSpan, Question, load_dat
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
 from local_rag.evaluation.evaluate import Ranker, ask_all, compare_reports, find_golden_files
 from local_rag.library import Library, Parts
-from local_rag.records import Chunk
+from local_rag.records import Chunk, OnProgress
 from local_rag.settings import Settings
 from local_rag.store.published import copy_store
-from local_rag.view import OnProgress
 
 _DRAFTS_PER_QUESTION = 2
 _FEWEST = 4  # questions that allow a conclusion
@@ -50,10 +49,10 @@ def measure_gain(
         )
     settings = {name: getattr(library.settings, name) for name in Settings.model_fields} | {"context": "headings"}
     with tempfile.TemporaryDirectory(prefix="local-rag-") as folder:
-        with library.reading() as store:
+        with library.documents.reading() as store:
             copy_store(store, Path(folder))
         with Library(folder, parts=parts, **settings) as plain:
-            with plain.writing(progress) as (_, indexer):
+            with plain.upkeep.writing(progress) as (_, indexer):
                 indexer.publish(rebuild=True)
             pair = [
                 ask_all(one, questions, Ranker(*chunks), rerank=one.reranks, progress=progress)
@@ -78,7 +77,7 @@ def measure_gain(
         "mrr_without": mrr["other"],
         "mrr_p": mrr["p"],
     }
-    with library.writing() as (store, _):
+    with library.upkeep.writing() as (store, _):
         store.remember({GAIN: gain})
     return gain
 
@@ -86,7 +85,7 @@ def measure_gain(
 def _questions_of(library: Library, dataset: Dataset, count: int) -> tuple[list[Question], tuple[Dataset, Chunks]]:
     """Return the questions of a dataset that the library can answer: the reviewed ones, or all if none is reviewed."""
     if dataset.documents:
-        with library.reading() as store:
+        with library.documents.reading() as store:
             stored = {one.id: (one.path, one.chunk) for one in store.chunks()}
         names = {}
         for path in {path for path, _ in stored.values()}:

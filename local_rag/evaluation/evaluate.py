@@ -172,7 +172,7 @@ def index_dataset(
     the user's own documents, which the documents of the dataset would replace.
     """
     documents = {document.document.path: document for document in dataset.documents}
-    with library.writing(progress, create=True) as (store, indexer):
+    with library.upkeep.writing(progress, create=True) as (store, indexer):
         if store.roots():
             raise LibraryError(
                 f"{library.folder} contains your own documents, which the dataset would replace; name another folder "
@@ -209,7 +209,7 @@ def find_golden_files(dataset: Dataset, library: Library) -> tuple[Dataset, dict
     Return the dataset with their full paths, and chunk id -> (path, chunk without its text). Raises DatasetError for a
     file that is not in the library.
     """
-    with library.reading() as store:
+    with library.documents.reading() as store:
         paths = [document.path for document in store.documents()]
         chunks = {stored.id: (stored.path, replace(stored.chunk, text="")) for stored in store.chunks()}
 
@@ -238,7 +238,7 @@ def _found(document: DatasetDocument, split_key: str) -> ScannedFile:
 def rows_of_documents(dataset: Dataset, library: Library) -> dict[int, str]:
     """Return the document of each row that represents a whole one: its id in the dataset, or its path."""
     names = {str(document.document.path): document.id for document in dataset.documents}
-    with library.reading() as store:
+    with library.documents.reading() as store:
         return {key: names.get(path, path) for key, path in store.paths_of_document_rows().items()}
 
 

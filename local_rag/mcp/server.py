@@ -118,7 +118,7 @@ def http_interface(
 def instructions_of(library: View) -> str:
     """Return the instructions for a host; if the library cannot be read, only the rules."""
     try:
-        contents = library.contents()
+        contents = library.documents.contents()
     except LocalRagError:
         return RULES
     return write_instructions(contents.documents, contents.roots)

@@ -102,9 +102,9 @@ async def search(service: Service, asked: shapes.SearchArguments, caller: Caller
 
 def _no_document(library: View, filters: Filters) -> str | None:
     """Say that no document passes the filters, which a mistyped folder looks like; None if some does."""
-    if not filters or library.documents(filters=filters, most=1):
+    if not filters or library.documents.listed(filters=filters, most=1):
         return None
-    if filters.within and not library.documents(filters=Filters(within=filters.within), most=1):
+    if filters.within and not library.documents.listed(filters=Filters(within=filters.within), most=1):
         return one_line(f"No document lies in {' or '.join(filters.within)}; `list_documents` tells what there is.")
     return "No document passes the filters; leave away one of in, type, since, before and tag."
 
@@ -136,7 +136,7 @@ def _results(library: View, passages: Sequence[Passage], dense: shapes.Dense, no
             newest_version=one_line(passage.newest) if passage.newest else None,
             changed_since_indexed=location.state in _CHANGED,
         )
-        for passage, location in zip(passages, library.locate(passages), strict=True)
+        for passage, location in zip(passages, library.documents.locate(passages), strict=True)
     ]
     return fit_passages(results, dense, note)
 
@@ -170,7 +170,7 @@ async def find(service: Service, asked: shapes.FindArguments, caller: Caller, te
 
 def diff(library: View, asked: shapes.DiffArguments) -> shapes.Differences:
     """Compare two documents, or the two newest versions of one."""
-    found = library.diff(asked.before, asked.after or "")
+    found = library.changes.diff(asked.before, asked.after or "")
     changes = [
         shapes.DocumentChange(
             kind=one.kind,
@@ -190,7 +190,7 @@ def diff(library: View, asked: shapes.DiffArguments) -> shapes.Differences:
 
 def brief(library: View, asked: shapes.BriefArguments) -> shapes.BriefResults:
     """Sum up documents in quotations."""
-    found = library.brief(
+    found = library.changes.brief(
         asked.documents, lines=asked.lines, filters=Filters.parse(within=shapes.several(asked.within))
     )
     lists: list[tuple[str, Sequence[Line]]] = [("", found.lines), *found.lists.items()]
@@ -261,7 +261,7 @@ async def gaps(service: Service, asked: shapes.GapsArguments, caller: Caller, _t
 
 def marks(library: View, _asked: shapes.Arguments) -> shapes.MarksResults:
     """Return what marks come to."""
-    return shapes.MarksResults.model_validate(asdict(library.marks()))
+    return shapes.MarksResults.model_validate(asdict(library.feedback.marks()))
 
 
 def _place(place: Place) -> shapes.QuotedPlace:
@@ -315,11 +315,11 @@ def _named(library: View, asked: shapes.FetchArguments) -> tuple[WholeDocument, 
     kind, number = named[1], int(named[2])
     try:
         if kind == "document":
-            return library.document(number), ()
-        owner = library.locate([library.passage(number)])[0].document
+            return library.documents.get(number), ()
+        owner = library.documents.locate([library.documents.passage(number)])[0].document
         if owner is None:
             raise MissingError("The document of this passage is no longer in the library.")
-        document = library.document(owner)
+        document = library.documents.get(owner)
     except MissingError:
         raise QuestionError(f"{asked.id} is no longer in the library; search again.") from None
     position = next((index for index, passage in enumerate(document.passages) if passage.chunk_id == number), None)
@@ -331,8 +331,8 @@ def _named(library: View, asked: shapes.FetchArguments) -> tuple[WholeDocument, 
 def list_documents(library: View, asked: shapes.ListArguments) -> shapes.DocumentPage:
     """Return a page of the documents, by path."""
     filters = Filters.parse(within=shapes.several(asked.within))
-    listed = library.documents(filters=filters, after=_path_of(asked.cursor), most=_PAGE + 1)
-    ids = library.contents().documents
+    listed = library.documents.listed(filters=filters, after=_path_of(asked.cursor), most=_PAGE + 1)
+    ids = library.documents.contents().documents
     documents = [
         shapes.ListedDocument(
             id=f"document-{ids[document.path]}",

@@ -219,7 +219,7 @@ def chat_interface(
         asked = await service.aside(lambda: read_request(body))
         filters = filters_in(asked.model) if asked.model else EVERYTHING
         caller = caller_of(request.scope, _COMPLETIONS)
-        name = await service.aside(service.library_for(caller.person).place_names)
+        name = await service.aside(service.library_for(caller.person).documents.place_names)
         completion = Completion(service, asked, caller, name, filters)
         headers = {IGNORED_HEADER: ", ".join(asked.ignored)} if asked.ignored else {}
         if asked.stream:
@@ -233,7 +233,7 @@ def chat_interface(
         caller = caller_of(request.scope, _VERIFY)
         wanted = VerifyRequest(text=asked.text, filters=limits, model=asked.with_model)
         found = await unless_gone(request.receive, verified(service, wanted, caller))
-        name = await service.aside(service.library_for(caller.person).place_names)
+        name = await service.aside(service.library_for(caller.person).documents.place_names)
         return json_response(await service.aside(lambda: verification_as_dict(found, name)))
 
     async def nothing(request: Request) -> Response:

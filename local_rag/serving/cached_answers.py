@@ -50,22 +50,22 @@ class Conversations:
             return
         if kept:
             kept.close()
-        stamp = library.live_stamp()
+        stamp = library.upkeep.live_stamp()
         if stamp != self._stamp:
             self._forget_what_is_gone(library, stamp)
         yield self._in_memory.of(person)
-        if stamp != (now := library.live_stamp()):
+        if stamp != (now := library.upkeep.live_stamp()):
             self._forget_what_is_gone(library, now)
 
     def _forget_what_is_gone(self, library: Library, stamp: str) -> None:
         """Forget what quotes documents that were removed, perhaps by another process, since the last question."""
-        library.forget_missing(self._in_memory)
+        library.history.forget_missing(self._in_memory)
         self._stamp = stamp
 
     def in_file(self) -> KeptOfQuestions:
         """Return what the history file holds, also if nothing is written to it any more."""
         with suppress(LibraryError):
-            return self._library().kept_of_questions()
+            return self._library().history.kept()
         return KeptOfQuestions()
 
     def forget(self, person: str = "") -> None:
@@ -74,7 +74,7 @@ class Conversations:
             self._in_memory.of(person).forget_person()
         else:
             self._in_memory.forget_all()
-        self._library().forget_questions(person)
+        self._library().history.forget(person)
 
 
 def answer(
@@ -90,7 +90,7 @@ def answer(
 
         if not request.in_history:
             given = ask(request.question, request.options, earlier=request.earlier, on_text=job.tell)
-            return ServedAnswer(given, ask.again, changed=tuple(library.changed(given)))
+            return ServedAnswer(given, ask.again, changed=tuple(library.documents.changed(given)))
         conversation = Conversation(ask, history)
         notice = ""
         if request.conversation is not None:
@@ -107,7 +107,7 @@ def answer(
             if ask.answer is None:
                 raise
             given = ask.answer  # the history could not keep it; the caller gets it all the same
-        changed = tuple(library.changed(given))
+        changed = tuple(library.documents.changed(given))
         return ServedAnswer(given, ask.again, conversation.id, conversation.notice or notice, changed)
 
 
@@ -149,7 +149,7 @@ class _CachedAsk:
             if kept := self._cache.get(key):
                 job.tell(PassagesFound(kept.passages))
                 on_text(Written(kept.text))
-                library.record_again(question, kept, follows=bool(earlier))
+                library.feedback.record_again(question, kept, follows=bool(earlier))
                 self.answer, self.again = kept, True
                 return kept
 

@@ -106,7 +106,7 @@ class Service:
     def mark(self, question: str, mark: Mark | None, caller: Caller, *, chunk_id: int | None = None) -> Marked:
         """Mark the answer to a question, or take the mark back; what becomes of the gate is a line on stderr."""
         self.record(caller, mark=mark, question=question)
-        marked = self.library_for(caller.person).mark(question, mark, chunk_id=chunk_id)
+        marked = self.library_for(caller.person).feedback.mark(question, mark, chunk_id=chunk_id)
         if marked.gate:
             print(one_line(f"{self.name}: {marked.gate}"), file=sys.stderr, flush=True)
         return marked
@@ -144,7 +144,7 @@ class Service:
 
         def work(library: Library, job: Job[Found]) -> Found:
             self._audit(library, caller, question=request.question)
-            library.require_documents()
+            library.documents.require_any()
             how = {name: getattr(request, name) for name in ("count", "negated", "about", "sort")}
             exact = exact_question(request.question, **how) if any(how.values()) else None
             return library.seen_by(caller.person.limits).find(
@@ -156,7 +156,9 @@ class Service:
     def gaps(self, caller: Caller) -> Job[list[Gap]]:
         """Queue the grouping of the questions that were not answered, which takes the embedder."""
         person = caller.person
-        return self._submit(lambda library, _job: library.seen_by(person.limits, person).gaps(), caller, "gaps")
+        return self._submit(
+            lambda library, _job: library.seen_by(person.limits, person).feedback.gaps(), caller, "gaps"
+        )
 
     def ask(self, request: AskRequest, caller: Caller) -> Job[ServedAnswer]:
         """Queue a question."""

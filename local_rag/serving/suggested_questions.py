@@ -86,7 +86,7 @@ class SuggestedQuestions:
         def stop() -> bool:
             return bool(self._service.worker.waiting) or job.ended()
 
-        for question in seen.draft_questions(most=_MOST_TRIED)[suggested.tried :]:
+        for question in seen.documents.draft_questions(most=_MOST_TRIED)[suggested.tried :]:
             if len(suggested.questions) == _SHOWN:
                 return
             with self._service.history() as history:
@@ -117,7 +117,11 @@ class SuggestedQuestions:
 
 def _stamp(seen: View, library: Library) -> str:
     """Return a value that changes with what is seen, and with nothing else."""
-    return library.live_stamp() if seen.is_whole else key_of(*map(str, sorted(seen.contents().documents.values())))
+    return (
+        library.upkeep.live_stamp()
+        if seen.is_whole
+        else key_of(*map(str, sorted(seen.documents.contents().documents.values())))
+    )
 
 
 def _key(limits: Filters) -> str:

@@ -190,7 +190,7 @@ def _done(library: Library, value: Any) -> dict[str, Any]:
         value = {"passages": value.passages, "question": value.question, "corrections": value.corrections}
     notices = []
     with contextlib.suppress(LocalRagError):
-        notices = [notice for notice in (library.gate_notice(), library.missing_notice()) if notice]
+        notices = [notice for notice in (library.feedback.gate_notice(), library.documents.missing_notice()) if notice]
     return {"found": value, "reranks": library.reranks, "profile": library.settings.profile, "notices": notices}
 
 

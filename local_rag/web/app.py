@@ -100,7 +100,9 @@ def make_app(
     """
     service = Service(worker, {at: name for name, at in libraries}.get(root, ""))
     library = worker.library
-    changes = DocumentChanges(library.folder, maintain, library.erases_later, unwritten=library.count_unwritten)
+    changes = DocumentChanges(
+        library.folder, maintain, library.upkeep.erases_later, unwritten=library.upkeep.count_unwritten
+    )
     worker.on_answering = changes.give_way
     lists, tables, drawings = QuestionLists(service), TableRuns(service), PageDrawings()
     suggested = SuggestedQuestions(service)

@@ -169,7 +169,7 @@ class PageRequest(Request):
 
     @cached_property
     def _names(self) -> Name:
-        return self.library.place_names()
+        return self.library.documents.place_names()
 
     def name_of(self, path: Path | str) -> str:
         """Return a path or place as it is named to everybody: from its indexed folder on, as in JSON."""

@@ -136,7 +136,7 @@ def _by_document(
 def give_contexts(library: Library, contexts: Mapping[int, str]) -> None:
     """Store contexts by chunk id in the place of the model's sentences, and let code say nothing."""
     plan, nothing = plan_of(find(library.settings, "context")), apart_key("")
-    with library.writing() as (store, _):
+    with library.upkeep.writing() as (store, _):
         put_context(store, nothing, "", "unneeded")
         for document in store.documents():
             rows = list(store.rows(document.id))

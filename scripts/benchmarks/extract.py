@@ -76,7 +76,7 @@ def main() -> None:
     with Library(given.library, profile=given.profile) as library:
         library.load(answering=True)
         started, counts = time.monotonic(), Counter[str]()
-        paths = [one.path for one in library.documents() if known(one.path)]
+        paths = [one.path for one in library.documents.listed() if known(one.path)]
         paths = paths[given.first :][: given.documents or None]
         table = library.extract(columns, filters={"within": paths})
         seconds = time.monotonic() - started

@@ -89,11 +89,11 @@ class Case:
 def sentences_of(library: Library, folder: Path) -> list[Sentence]:
     """Return the whole sentences of the documents below a folder that their text has once."""
     found = list[Sentence]()
-    with library.named() as named:
+    with library.documents.named() as named:
         for one in named.at(str(folder)):
             if not one.path.endswith((".md", ".html")):
                 continue  # where headings are no lines of their own
-            text = library.document(one.id).text
+            text = library.documents.get(one.id).text
             name = one.path.rpartition("/")[2]
             found += [Sentence(" ".join(match[0].split()), name, one.title) for match in _SENTENCE.finditer(text)]
     times = Counter(one.text for one in found)

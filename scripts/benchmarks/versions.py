@@ -84,7 +84,7 @@ def write_pairs(folder: Path, seed: int = 11) -> list[dict[str, Any]]:
 
 def families_of(library: Library, folder: Path) -> list[list[str]]:
     """Return the families of a library as paths below a folder, newest first."""
-    return [[str(Path(one.path).relative_to(folder)) for one in family] for family in library.families()]
+    return [[str(Path(one.path).relative_to(folder)) for one in family] for family in library.documents.families()]
 
 
 def main() -> None:

@@ -48,7 +48,7 @@ def test_what_rows_answer_has_its_query(run: Run, tmp_path: Path) -> None:
         library.index([tmp_path / "bills.csv"])
         plan = library.plan("total amount per supplier")
         assert (plan.kind, "sum(" in plan.query, "GROUP BY" in plan.query) == ("rows", True, True)
-        assert library.query_tables(plan.query).rows == [("Acme", 14.5), ("Bolt", 7)]
+        assert library.tables.query(plan.query).rows == [("Acme", 14.5), ("Bolt", 7)]
         assert library.plan(NDAS).query == ""
     printed = run("plan", "--library", tmp_path / "library", "--json", "total amount per supplier", NDAS).stdout
     assert [json.loads(line)["query"] for line in printed.splitlines()] == [plan.query, ""]

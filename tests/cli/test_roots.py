@@ -63,10 +63,13 @@ def test_what_was_removed_or_holds_a_root_moves_as_well(indexed: Path, run: Run)
     shutil.move(indexed, parent / "documents")
     with Library(".local-rag", parts=EMBEDS_QUICKLY) as library:
         with pytest.raises(LibraryError, match="is not an indexed folder"):
-            library.move_root(indexed / "norway", parent)
-        assert library.move_root(indexed, parent / "documents") == 2
+            library.upkeep.move_root(indexed / "norway", parent)
+        assert library.upkeep.move_root(indexed, parent / "documents") == 2
         assert library.index().unchanged == 2, "what was removed stays out"
-        assert [root.path for root in library.roots()] == [parent / "documents", parent / "documents" / "boat.txt"]
+        assert [root.path for root in library.upkeep.roots()] == [
+            parent / "documents",
+            parent / "documents" / "boat.txt",
+        ]
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def indexed(tmp_path: Path, folder: Path, setting: str) -> tuple[Library, Librar
 
 def ranked(library: Library, question: str, **how: Any) -> dict[str, list[tuple[str, str]]]:
     trace = library.trace(question, top=20, rerank=False, **how)
-    with library.reading() as store:
+    with library.documents.reading() as store:
         return {
             name: [(chunk.path, chunk.chunk.text) for chunk in map(store.chunks_by_id(ids).__getitem__, ids)]
             for name, ids in trace.rankings.items()
@@ -170,14 +170,14 @@ def test_a_reader_finds_documents_where_their_folder_has_moved(tmp_path: Path, m
         moved = many.rename(many.with_name("moved"))
         engine.kill()
         with pytest.raises(ClusterError):
-            library.move_root(many, moved)
-        assert [root.path for root in library.roots()] == [many], "nothing has moved"
+            library.upkeep.move_root(many, moved)
+        assert [root.path for root in library.upkeep.roots()] == [many], "nothing has moved"
         engine.start()
-        library.move_root(many, moved)
+        library.upkeep.move_root(many, moved)
         found = reader.search("ferry", filters=Filters(within=(str(moved / "copies"),)), rerank=False)
         assert len(found) == 4
         assert {Path(passage.path).parent for passage in found} == {moved / "copies"}
-        assert reader.contents().roots == (moved,)
+        assert reader.documents.contents().roots == (moved,)
 
 
 @killed_while_connecting
@@ -210,7 +210,7 @@ def test_an_engine_killed_while_publishing_loses_nothing(tmp_path: Path, many: P
         assert live is not None
         assert live.stamp != before
         assert live.damage() == []
-        with library.reading() as store:
+        with library.documents.reading() as store:
             assert sorted(live.chunk_ids()) == sorted(chunk.id for chunk in store.rows())
         assert "More" in library.search("zeppelin", rerank=False)[0].title
 
@@ -479,12 +479,12 @@ def test_another_library_is_not_replaced_unless_that_is_said(tmp_path: Path, man
     ):
         one.index([many])
         place = place_of(engine.setting)
-        for attempt in (lambda: two.index([other]), two.clean):
+        for attempt in (lambda: two.index([other]), two.upkeep.clean):
             with pytest.raises(ClusterError, match=r"holds another library.*--replace"):
                 attempt()
         assert place_of(engine.setting) == place
         assert one.search("ferry", rerank=False)
-        with two.writing() as (_, indexer):
+        with two.upkeep.writing() as (_, indexer):
             indexer.publish(rebuild=True, replace=True)
         assert [passage.path for passage in one.search("zeppelin", rerank=False)] == [str(other / "note.md")]
 
@@ -512,11 +512,11 @@ def test_a_library_is_copied_into_the_engine_and_back(tmp_path: Path, many: Path
     with Library(tmp_path / "one", parts=QUICK, search_engine={"address": setting}) as there:
         with pytest.raises(ClusterError, match="cluster copy"):
             there.search("ferry")
-        with there.writing() as (_, indexer):
+        with there.upkeep.writing() as (_, indexer):
             indexer.publish(rebuild=True)
         assert ranked(there, "ferry captain")["keyword"] == wanted["keyword"]
         (tmp_path / "one" / "CURRENT").unlink()
-        with there.writing(here=True) as (_, indexer):
+        with there.upkeep.writing(here=True) as (_, indexer):
             indexer.publish(rebuild=True)
     with Library(tmp_path / "one", parts=QUICK) as local:
         assert ranked(local, "ferry captain") == wanted

@@ -162,7 +162,7 @@ def test_a_library_is_the_same_from_a_cluster_as_from_one_machine(two: Two, docu
             assert [note.path.name for note in report.notes] == (["odd.md"] if address else [])
             if not address:
                 (tmp_path / "odd.md").rename(documents / "odd.md")
-            with library.reading() as store:
+            with library.documents.reading() as store:
                 rows.append([(one.path, one.chunk.text, one.terms, one.sentence) for one in store.chunks()])
             assert library.search("parental leave in Norway", top=1, rerank=False)[0].path.endswith("leave.md")
     assert rows[0] == [row for row in rows[1] if not row[0].endswith("odd.md")]

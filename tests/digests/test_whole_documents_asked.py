@@ -83,12 +83,12 @@ def test_a_document_is_summed_up_in_quotations(library: Library, question: str) 
     ],
 )
 def test_what_names_no_document_is_searched_as_usual(library: Library, plan: Plan) -> None:
-    with library.named() as named:
+    with library.documents.named() as named:
         assert answer_digest("What changed?", plan, named) is None
 
 
 def test_only_what_changed_of_an_aspect_is_told(library: Library) -> None:
-    with library.named() as named:
+    with library.documents.named() as named:
         every, some = (
             answer_digest("?", Plan("changes", documents=("the latest service agreement",), aspect=aspect), named)
             for aspect in ("", "notice period")
@@ -103,7 +103,7 @@ def test_only_what_changed_of_an_aspect_is_told(library: Library) -> None:
 
 
 def test_a_summary_is_as_long_as_is_wished_for(library: Library) -> None:
-    with library.named() as named:
+    with library.documents.named() as named:
         lengths = [
             answer_digest("?", Plan("brief", documents=("agreement-2024.md",), length=length), named)
             for length in ("in 1 sentence", "in three lines", "")
@@ -113,60 +113,62 @@ def test_a_summary_is_as_long_as_is_wished_for(library: Library) -> None:
 
 
 def test_the_two_newest_versions_are_compared_if_one_is_named(library: Library) -> None:
-    difference = library.diff("agreement-2024.md")
+    difference = library.changes.diff("agreement-2024.md")
     assert [Path(one).name for one in (difference.before, difference.after)] == [
         "agreement-2023.md",
         "agreement-2024.md",
     ]
     with pytest.raises(MissingError, match="No other version of"):
-        library.diff("pump.md")
+        library.changes.diff("pump.md")
     with pytest.raises(MissingError, match="is no document of the library"):
-        library.diff("nothing.md", "pump.md")
+        library.changes.diff("nothing.md", "pump.md")
 
 
 def test_files_on_disk_are_read_only_where_that_is_wished_for(library: Library, tmp_path: Path) -> None:
     draft = tmp_path / "draft.md"
     draft.write_text(newer().replace("six months", "nine months"))
     with pytest.raises(MissingError):
-        library.diff("agreement-2024.md", draft)
+        library.changes.diff("agreement-2024.md", draft)
     values = [
-        value for one in library.diff("agreement-2024.md", draft, read_files=True).changes for value in one.values
+        value
+        for one in library.changes.diff("agreement-2024.md", draft, read_files=True).changes
+        for value in one.values
     ]
     assert [(one.before, one.after) for one in values] == [("six months", "nine months")]
     with pytest.raises(MissingError):
-        library.seen_by(Filters(within=("contracts",))).diff("agreement-2024.md", draft, read_files=True)
+        library.seen_by(Filters(within=("contracts",))).changes.diff("agreement-2024.md", draft, read_files=True)
 
 
 def test_a_file_that_has_changed_since_it_was_indexed_is_read_again(library: Library, tmp_path: Path) -> None:
     path = tmp_path / "docs/contracts/agreement-2024.md"
     path.write_text(newer().replace("six months", "nine months"))
-    changes = library.diff("docs/contracts/agreement-2023.md", path, read_files=True).changes
+    changes = library.changes.diff("docs/contracts/agreement-2023.md", path, read_files=True).changes
     assert "notice period: three months -> nine months" in [one.summary for one in changes]
 
 
 def test_who_sees_a_part_gets_nothing_of_the_rest(library: Library) -> None:
     seen = library.seen_by(Filters(within=("manuals",)))
-    assert [Path(one).name for one in seen.brief().documents] == ["pump.md"]
+    assert [Path(one).name for one in seen.changes.brief().documents] == ["pump.md"]
     for names in (("agreement-2023.md", "agreement-2024.md"), ("agreement-2024.md",)):
         with pytest.raises(MissingError, match="is no document of the library"):
-            seen.diff(*names)
+            seen.changes.diff(*names)
     with pytest.raises(MissingError):
-        seen.brief(["contracts"])
-    brief = library.brief(["contracts"])
+        seen.changes.brief(["contracts"])
+    brief = library.changes.brief(["contracts"])
     assert {Path(one).name for one in brief.documents} == {"agreement-2023.md", "agreement-2024.md"}
 
 
 def test_what_was_erased_is_in_no_brief(library: Library) -> None:
-    assert library.brief(["pump.md"]).lines
+    assert library.changes.brief(["pump.md"]).lines
     library.remove(["docs/manuals/pump.md"], erase=True)
     with pytest.raises(MissingError):
-        library.brief(["pump.md"])
-    assert all("pump" not in path for path in library.brief().documents)
+        library.changes.brief(["pump.md"])
+    assert all("pump" not in path for path in library.changes.brief().documents)
 
 
 def test_filters_choose_what_a_brief_is_of(library: Library) -> None:
-    assert [Path(one).name for one in library.brief(filters={"within": "manuals"}).documents] == ["pump.md"]
-    then = library.brief(filters={"within": "contracts", "as_of": "2023-12-31"})
+    assert [Path(one).name for one in library.changes.brief(filters={"within": "manuals"}).documents] == ["pump.md"]
+    then = library.changes.brief(filters={"within": "contracts", "as_of": "2023-12-31"})
     assert [Path(one).name for one in then.documents] == ["agreement-2023.md"]
     with pytest.raises(QuestionError, match="1 to 500 lines"):
-        library.brief(lines=0)
+        library.changes.brief(lines=0)

@@ -176,7 +176,7 @@ def test_the_store_is_opened_as_often_for_many_columns_as_for_one(library: Libra
         def reading() -> Iterator[Store]:
             nonlocal opened
             opened += 1
-            with library.reading() as store:
+            with library.documents.reading() as store:
                 yield store
 
         @contextmanager
@@ -245,7 +245,7 @@ def test_who_sees_a_part_sees_the_cells_of_no_other_document(library: Library) -
     table = view.extract(COLUMNS)
     assert [Path(row.path).name for row in table.rows] == ["b.md"]
     assert (table.asked, texts(table)[0][0]) == (0, "Borel AG")
-    with view.reading() as store:
+    with view.documents.reading() as store:
         assert "Acme" not in str(store.connection.execute("SELECT * FROM cells").fetchall())
     hidden = library.extract(COLUMNS[:1]).rows[0].document
     with pytest.raises(LocalRagError, match="no longer in the library"):
@@ -295,7 +295,7 @@ def test_what_is_typed_belongs_to_a_document_and_to_those_who_see_the_same(libra
         {"there.md": "a secret", "moved.md": "what the host thinks", "b.md": "too"},
         {"b.md": "too"},
     ]
-    with other.reading() as store:
+    with other.documents.reading() as store:
         assert not store.connection.execute("SELECT 1 FROM corrections WHERE cell LIKE '%secret%'").fetchall()
     library.remove([docs / "there"], erase=True)
     library.close()
@@ -325,7 +325,7 @@ def test_without_history_cells_are_in_memory_alone(library: Library, tmp_path: P
         assert quiet.extract(COLUMNS).asked == 0
         with pytest.raises(LocalRagError, match="history is off"):
             quiet.correct_cell(asked.rows[0].document, asked.columns[0], Cell("stated", "x", "x", by="person"))
-        with quiet.reading() as store:
+        with quiet.documents.reading() as store:
             assert store.value("SELECT count(*) FROM cells") == 0
 
 
@@ -464,11 +464,11 @@ def test_the_command_writes_the_table_and_reports(library: Library, tmp_path: Pa
 def test_tables_of_a_person_are_forgotten_with_the_person_and_leave_nothing(library: Library) -> None:
     for person in ("ada", "bea", ""):
         columns = library.extract(["Zanzibar: Who is the customer? (name)"], ask=False).columns
-        library.tables_of(person).add(f"table of {person}", columns, Filters(), newest=False)
-    library.forget_questions("ada")
-    assert [len(library.tables_of(person).all()) for person in ("ada", "bea", "")] == [0, 1, 1]
-    library.forget_questions()
-    assert [len(library.tables_of(person).all()) for person in ("bea", "")] == [0, 0]
+        library.tables.saved(person).add(f"table of {person}", columns, Filters(), newest=False)
+    library.history.forget("ada")
+    assert [len(library.tables.saved(person).all()) for person in ("ada", "bea", "")] == [0, 1, 1]
+    library.history.forget()
+    assert [len(library.tables.saved(person).all()) for person in ("bea", "")] == [0, 0]
     with closing(Store(library.folder, write=True)):
         pass
     assert not [path for path in library.folder.glob("library.sqlite3*") if b"Zanzibar" in path.read_bytes()]
@@ -477,7 +477,7 @@ def test_tables_of_a_person_are_forgotten_with_the_person_and_leave_nothing(libr
 def test_a_workbook_for_others_does_not_tell_where_the_files_lie(library: Library, tmp_path: Path) -> None:
     table = library.extract(COLUMNS[:2])
     write_table(tmp_path / "own.xlsx", table)
-    write_table(tmp_path / "sent.xlsx", table, library.place_names())
+    write_table(tmp_path / "sent.xlsx", table, library.documents.place_names())
     links = [_files_linked(tmp_path / name) for name in ("own.xlsx", "sent.xlsx")]
     assert links[0] == [f"file://{tmp_path}/docs/{name}.md" for name in ("a", "a", "b", "b")]
     assert links[1] == []

@@ -140,7 +140,7 @@ def test_what_was_refused_is_listed_until_it_is_answered(lib: Path, run: Run) ->
         assert library.ask(MARZIPAN).outcome == "refused"
         library.ask(MARZIPAN.lower())
         library.ask(question(3))
-        library.mark(None, "wrong")
+        library.feedback.mark(None, "wrong")
     (berth, marzipan) = gaps()
     assert berth["questions"][0]["outcome"] == "wrong"
     assert berth["closest"] == "documents/berth-3.md:1"
@@ -162,8 +162,8 @@ def test_what_was_refused_is_listed_until_it_is_answered(lib: Path, run: Run) ->
         assert f"{name} cannot be written" in refused.output
         assert isinstance(refused.exception, SystemExit)
     with opened(lib) as library:
-        library.mark(question(3), "right")
-        library.mark(MARZIPAN, "right")
+        library.feedback.mark(question(3), "right")
+        library.feedback.mark(MARZIPAN, "right")
     assert gaps() == []
 
 
@@ -172,15 +172,15 @@ def test_what_is_forgotten_or_erased_is_missing_no_more(lib: Path, forget: bool)
     with opened(lib) as library:
         library.ask(MARZIPAN)
         library.ask(question(3))
-        library.mark(None, "wrong")
-        assert len(library.gaps()) == 2
+        library.feedback.mark(None, "wrong")
+        assert len(library.feedback.gaps()) == 2
         if forget:
-            library.forget_questions()
-            assert library.gaps() == []
+            library.history.forget()
+            assert library.feedback.gaps() == []
             assert held(lib, "marzipan") == []
         else:
             library.remove([lib.parent / "documents" / "berth-3.md"], erase=True)
-            assert question(3) not in [one.questions[0].question for one in library.gaps()]
+            assert question(3) not in [one.questions[0].question for one in library.feedback.gaps()]
             assert held(lib, "berth-3.", question(3)) == []
 
 

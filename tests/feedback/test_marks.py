@@ -28,7 +28,7 @@ def mark_all(view: View, count: int = 20, start: int = 0) -> list[str]:
     told = []
     for number in range(start, start + count):
         assert view.ask(question(number)).answered
-        told.append(view.mark(question(number), "wrong" if number % 2 else "right").gate)
+        told.append(view.feedback.mark(question(number), "wrong" if number % 2 else "right").gate)
     return [one for one in told if one]
 
 
@@ -38,7 +38,7 @@ def test_twenty_marks_move_the_gate_and_say_so(lib: Path) -> None:
         (said,) = mark_all(library)
         assert said.startswith("After 20 marks, answers are given at a probability of 0.7")
         assert "10 fewer wrong of these" in said
-        effect = library.marks()
+        effect = library.feedback.marks()
         assert (effect.right, effect.wrong, effect.counted, effect.until_refit) == (10, 10, 20, 20)
         assert (effect.shipped.wrong, effect.now.wrong, effect.now.right, effect.now.quoted) == (10, 0, 10, 10)
         assert library.ask(question(22)).answered
@@ -46,9 +46,9 @@ def test_twenty_marks_move_the_gate_and_say_so(lib: Path) -> None:
         assert library.status().answered_from == effect.answer_from
     with opened(lib) as library:  # of another process
         assert library.ask(question(23)).outcome == "quoted"
-        assert library.gate_notice() == said
-        assert library.gate_notice() == ""
-        assert library.ship_gate().startswith("Answers are given as shipped")
+        assert library.feedback.gate_notice() == said
+        assert library.feedback.gate_notice() == ""
+        assert library.feedback.ship_gate().startswith("Answers are given as shipped")
         assert library.ask(question(23)).answered
 
 
@@ -56,7 +56,7 @@ def test_marks_that_show_no_gain_change_nothing(lib: Path) -> None:
     with opened(lib) as library:
         for number in range(20):
             library.ask(question(number))
-            said = library.mark(question(number), "right").gate
+            said = library.feedback.mark(question(number), "right").gate
         assert said is not None
         assert said.startswith("After 20 marks, answers are still given at")
         assert library.ask(question(21)).answered
@@ -65,26 +65,26 @@ def test_marks_that_show_no_gain_change_nothing(lib: Path) -> None:
 def test_a_mark_that_is_taken_back_counts_no_more(lib: Path) -> None:
     with opened(lib) as library:
         mark_all(library)
-        said = library.mark(question(4), None)
+        said = library.feedback.mark(question(4), None)
         assert (said.mark, said.gate) == (None, "Too few marks are left, so answers are given as shipped.")
         assert library.ask(question(21)).answered
-        assert library.marks().right == 9
+        assert library.feedback.marks().right == 9
         assert question(4) not in (lib / "questions/questions.jsonl").read_text()
         with pytest.raises(MissingError, match="No mark is kept"):
-            library.mark(question(4), None)
-        assert library.mark(None, None).question == question(19)
+            library.feedback.mark(question(4), None)
+        assert library.feedback.mark(None, None).question == question(19)
         with pytest.raises(MissingError, match="Nobody has asked"):
-            library.mark("Where is the moon?", "right")
+            library.feedback.mark("Where is the moon?", "right")
 
 
 def test_marks_become_questions_of_evaluations(lib: Path) -> None:
     with opened(lib) as library:
         library.ask(question(2))
-        library.mark(None, "wrong")
-        assert library.wrong_answers() == [question(2)]
-        library.mark(None, "right")
-        library.mark(question(2).upper(), "right")
-        assert library.wrong_answers() == []
+        library.feedback.mark(None, "wrong")
+        assert library.feedback.wrong_answers() == [question(2)]
+        library.feedback.mark(None, "right")
+        library.feedback.mark(question(2).upper(), "right")
+        assert library.feedback.wrong_answers() == []
     (line,) = (lib / "questions/questions.jsonl").read_text().splitlines()
     assert json.loads(line)["golden"] == [str(lib.parent / "documents/berth-2.md:1-3")]
     (asked,) = load_dataset(lib / "questions").questions
@@ -97,10 +97,10 @@ def test_a_mark_lifts_and_lowers_passages_of_the_same_question_only(lib: Path) -
         others = [one.path for one in library.search(question(5), top=5)]
         answer = library.ask(question(3))
         cited = answer.citations[0].passage.path
-        library.mark(None, "wrong")
+        library.feedback.mark(None, "wrong")
         after = [one.path for one in library.search(question(3).upper(), top=5)]
         assert after == [*(one for one in before if one != cited), cited]
-        library.mark(question(3), "right")
+        library.feedback.mark(question(3), "right")
         assert library.search(question(3), top=5)[0].path == cited
         assert [one.path for one in library.search(question(5), top=5)] == others
         follow_up = library.ask(question(3), earlier=[Turn(question(5), "45")])
@@ -116,15 +116,15 @@ def test_marks_and_questions_do_not_cross_limits(lib: Path) -> None:
         assert anna.search(question(3), top=5) != before
         assert anna.ask(question(21)).outcome == "quoted"
         assert library.ask(question(21)).answered
-        assert (library.marks().right, anna.marks().right) == (0, 10)
+        assert (library.feedback.marks().right, anna.feedback.marks().right) == (0, 10)
         with pytest.raises(MissingError):
-            bob.mark(question(3), "right")
+            bob.feedback.mark(question(3), "right")
         bob.ask("Who bakes quixotic marzipan?")
-        bob.mark(None, "wrong")
-        assert anna.gaps()
-        assert all("marzipan" not in one.questions[0].question for one in anna.gaps())
-        assert "marzipan" in library.gaps()[0].questions[0].question
-        assert library.seen_by(Filters(), Person("c1", "Cleo", "reader")).gaps() == []
+        bob.feedback.mark(None, "wrong")
+        assert anna.feedback.gaps()
+        assert all("marzipan" not in one.questions[0].question for one in anna.feedback.gaps())
+        assert "marzipan" in library.feedback.gaps()[0].questions[0].question
+        assert library.seen_by(Filters(), Person("c1", "Cleo", "reader")).feedback.gaps() == []
 
 
 @pytest.mark.parametrize("how", ["erase", "forget", "person", "conversation"])
@@ -142,12 +142,12 @@ def test_what_is_erased_or_forgotten_takes_its_marks_along(lib: Path, how: str) 
         elif how == "conversation":
             conversation.forget()
         else:
-            library.forget_questions("b1" if how == "person" else "")
+            library.history.forget("b1" if how == "person" else "")
         assert held(lib, question(3)) == []
         if how == "erase":
             assert held(lib, "berth-3.") == []
         assert library.ask(question(21)).answered == (how in {"forget", "person"})
-        left = library.marks()
+        left = library.feedback.marks()
         assert left.right + left.wrong == {"erase": 20, "conversation": 20}.get(how, 0)
         assert question(3) not in "".join(one.read_text() for one in (lib / "questions").glob("*.jsonl"))
 
@@ -156,8 +156,8 @@ def test_with_the_setting_history_off_nothing_is_kept(lib: Path) -> None:
     with opened(lib, history=False) as library:
         library.ask("Who bakes quixotic marzipan?")
         with pytest.raises(LibraryError, match="history is off"):
-            library.mark(None, "right")
-        assert library.gaps() == []
+            library.feedback.mark(None, "right")
+        assert library.feedback.gaps() == []
     assert held(lib, "marzipan") == []
 
 
@@ -200,6 +200,6 @@ def test_marks_are_told_and_made_without_the_answer_model(lib: Path) -> None:
     with opened(lib) as library:
         library.ask(question(2))
     with Library(lib, parts=parts(), profile="tiny", answer_model="no-such-model") as library:
-        assert library.mark(question(2), "right").until_refit == 20
-        assert (library.marks().right, library.marks().counted) == (1, 0)
-        assert library.gate_notice() == ""
+        assert library.feedback.mark(question(2), "right").until_refit == 20
+        assert (library.feedback.marks().right, library.feedback.marks().counted) == (1, 0)
+        assert library.feedback.gate_notice() == ""

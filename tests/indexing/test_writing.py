@@ -74,7 +74,7 @@ def index(*paths: Path, reply: Callable[[str], str] = about, **settings: Any) ->
 
 def said() -> dict[str, list[tuple[str, str]]]:
     found: dict[str, list[tuple[str, str]]] = {}
-    with library()[0] as opened, opened.reading() as store:
+    with library()[0] as opened, opened.documents.reading() as store:
         for one in store.chunks():
             found.setdefault(Path(one.path).name, []).append((one.terms, one.sentence))
     return found
@@ -107,7 +107,7 @@ def test_status_says_how_long_the_missing_sentences_will_take(forms: Path) -> No
 
 
 def sentence_seconds(opened: Library) -> float:
-    with opened.reading() as store:
+    with opened.documents.reading() as store:
         return float(store.remembered(SENTENCE_SECONDS))
 
 
@@ -236,7 +236,7 @@ def test_uploads_and_added_texts_do_not_wait_for_a_model(forms: Path, monkeypatc
     with opened:
         added = opened.add("Bread rises overnight.", name="note")
         assert (added.written, added.unwritten, generator.prompts) == (0, added.chunks, [])
-        assert opened.count_unwritten() == added.chunks
+        assert opened.upkeep.count_unwritten() == added.chunks
 
 
 def test_the_progress_of_writing_goes_on_over_several_publishes(forms: Path) -> None:

@@ -41,7 +41,7 @@ def library(documents: Path) -> Library:
 
 
 def test_each_document_tells_what_it_is_about(library: Library, documents: Path) -> None:
-    listed = {Path(one.path).name: one for one in library.documents()}
+    listed = {Path(one.path).name: one for one in library.documents.listed()}
     assert list(listed) == ["boat.txt", "ireland.md", "island.md", "leave.md"]
     island = listed["island.md"]
     assert island.about == "Boats leave twice a day. They carry mail and milk. Parts: Mail; Milk"
@@ -50,20 +50,20 @@ def test_each_document_tells_what_it_is_about(library: Library, documents: Path)
     boat = listed["boat.txt"]
     assert (boat.date, boat.url, boat.author, boat.tags) == (None,) * 4
     assert boat.about == "The boat leaves the harbour at seven. It carries twelve people."
-    assert [one.path for one in library.documents(filters=Filters(tags=("sea",)))] == [island.path]
+    assert [one.path for one in library.documents.listed(filters=Filters(tags=("sea",)))] == [island.path]
 
 
 def test_the_state_is_that_of_the_file_and_the_index(library: Library, documents: Path) -> None:
     (documents / "boat.txt").unlink()
     (documents / "ireland.md").write_text("# Ireland\n\nAnother text.\n")
     os.utime(documents / "island.md", (1, 1))  # the content is the same
-    states = {Path(one.path).name: one.state for one in library.documents()}
+    states = {Path(one.path).name: one.state for one in library.documents.listed()}
     assert states == {"boat.txt": "missing", "ireland.md": "changed", "island.md": "indexed", "leave.md": "indexed"}
     documents.rename(documents.with_name("elsewhere"))
-    assert {one.state for one in library.documents()} == {"unreachable"}
+    assert {one.state for one in library.documents.listed()} == {"unreachable"}
     documents.with_name("elsewhere").rename(documents)
     (library.folder / "CURRENT").unlink()
-    assert library.documents(filters=Filters(within=("norway",)))[0].state == "waiting"
+    assert library.documents.listed(filters=Filters(within=("norway",)))[0].state == "waiting"
 
 
 def test_the_command(library: Library, run: Run) -> None:

@@ -183,7 +183,7 @@ def contents(library: Path) -> tuple[set[str], set[str]]:
 @pytest.mark.parametrize("table", ["contexts", "vectors", "chunks", "documents"])
 def test_a_damaged_store_is_salvaged_round_the_damage(library: Path, lib: Run, table: str) -> None:
     path = library / "library.sqlite3"
-    make().clean()  # puts everything into the one file
+    make().upkeep.clean()  # puts everything into the one file
     contexts, vectors = contents(library)
     pages = pages_of(path, table)
     overwrite(path, pages[len(pages) // 2])
@@ -207,7 +207,7 @@ def test_a_damaged_store_is_salvaged_round_the_damage(library: Path, lib: Run, t
     assert sum(report.contexts.values()) == len(lost)
     assert make().search(QUESTION)
     assert make().status().stale == ()
-    assert "library.sqlite3.damaged" in make().clean().leftovers
+    assert "library.sqlite3.damaged" in make().upkeep.clean().leftovers
     assert not (library / "library.sqlite3.damaged").exists()
 
 
@@ -220,14 +220,14 @@ def test_a_salvage_keeps_what_sets_documents_apart(library: Path, documents: Pat
         )
         (documents / f"{number}.md").write_text(text)
         make().index(contexts=True)
-    make().clean()
+    make().upkeep.clean()
     overwrite(path, pages_of(path, "chunks")[-1])
     assert lib("repair").exit_code == 0
     report = make().index(contexts=True)
     assert (report.added, report.contexts) == (27, {})
     with closing(Store(library)) as store:
         store.connection.execute("INSERT INTO distinctions VALUES ('of no document', '[]', 0)")
-    make().clean()
+    make().upkeep.clean()
     with closing(Store(library)) as store:
         held = store.connection.execute("SELECT count(*) FROM distinctions").fetchone()[0]
     assert held == len({one.sha256 for one in store_documents(library)})

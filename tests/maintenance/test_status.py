@@ -426,7 +426,7 @@ def test_clean_keeps_the_caches_of_a_stopped_run(folder: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         make(chunk_tokens=24).index(contexts=True, progress=stop)
     written = sum(make().status().cached.values())
-    cleaning = make().clean()
+    cleaning = make().upkeep.clean()
     assert cleaning.contexts == 0
     assert sum(make().status().cached.values()) <= written
     assert cost(make())[0] == 0, "going back to the chunks of before costs no context"
@@ -444,7 +444,7 @@ def test_clean_refuses_a_damaged_index(folder: Path, lib: Run) -> None:
 def test_an_idle_library_can_be_cleaned_while_it_is_read(folder: Path) -> None:
     with make() as reader:
         before = reader.search("boat harbour", top=50)
-        make().clean()
+        make().upkeep.clean()
         assert reader.search("boat harbour", top=50) == before
 
 

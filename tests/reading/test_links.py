@@ -124,10 +124,10 @@ def test_notes_link_to_the_nearest_note_of_a_name_and_back(notes: Path, run: Run
 
 def test_aliases_name_and_properties_filter(notes: Path) -> None:
     with opened(notes) as library:
-        assert library.brief(["the BIG plan"]).documents[0].endswith("Plan.md")
+        assert library.changes.brief(["the BIG plan"]).documents[0].endswith("Plan.md")
         assert "Plan.md" in {Path(one.path).name for one in library.search_keywords("the big plan", top=2)}
         for tag, count in (("status=draft", 1), ("STATUS=Draft", 1), ("status=final", 0), ("done=false", 1)):
-            assert len(library.documents(filters={"tags": tag})) == count
+            assert len(library.documents.listed(filters={"tags": tag})) == count
 
 
 def test_a_reply_is_indexed_without_the_mail_beside_it(notes: Path) -> None:
@@ -139,9 +139,9 @@ def test_a_reply_is_indexed_without_the_mail_beside_it(notes: Path) -> None:
         assert sorted("/".join(Path(one).parts[-2:]) for one in places) == ["archive/1.eml", "mail/1.eml"]
         assert len(holders & {"mail/1.eml", "archive/1.eml"}) == 1
         assert "mail/2.eml" not in holders
-        reply = next(one for one in library.documents() if one.path.endswith("mail/2.eml"))
+        reply = next(one for one in library.documents.listed() if one.path.endswith("mail/2.eml"))
         assert [(one.direction, one.kind) for one in reply.links] == [("to", "answers")]
-        mail = next(one for one in library.documents() if one.path.endswith("mail/1.eml"))
+        mail = next(one for one in library.documents.listed() if one.path.endswith("mail/1.eml"))
         assert [(one.direction, one.kind) for one in mail.links] == [("to", "copy"), ("from", "answers")]
         notes_of = {Path(one.path).name: one.note for one in library.status().notes}
         assert "is indexed with that mail only" in notes_of["2.eml"]
@@ -150,6 +150,6 @@ def test_a_reply_is_indexed_without_the_mail_beside_it(notes: Path) -> None:
 def test_a_link_to_what_somebody_may_not_see_is_none(notes: Path) -> None:
     with opened(notes) as library:
         seen = library.seen_by(Filters(within=("Plan.md", "Lease*")))
-        plan = next(one for one in seen.documents() if one.path.endswith("Plan.md"))
+        plan = next(one for one in seen.documents.listed() if one.path.endswith("Plan.md"))
         assert {Path(one.path).name for one in plan.links} == {"Lease 2024.md"}
-        assert all(seen.document(one.id).path == one.path for one in plan.links)
+        assert all(seen.documents.get(one.id).path == one.path for one in plan.links)

@@ -102,7 +102,7 @@ def test_messages_are_documents_of_the_library_and_only_new_ones_are_read(tmp_pa
         assert (report.added, report.changed, report.unchanged) == (1, 0, 2)
         [found] = [one for one in library.search("lamps") if "lamps" in one.text]
         assert Path(found.path).parent == path
-        assert {one.state for one in library.browse().documents} == {"same"}
+        assert {one.state for one in library.documents.browse().documents} == {"same"}
         library.remove([Path(found.path)])
         assert library.index().unchanged == 2
         path.write_text(BOX[BOX.index("From - Tue") :])
@@ -119,9 +119,9 @@ def test_the_state_of_a_message_is_that_of_its_mailbox(tmp_path: Path) -> None:
     path = mailbox(documents)
     with Library(tmp_path / "lib", parts=QUICK, profile="tiny", context="headings") as library:
         library.index([documents])
-        first, second = library.browse().documents
+        first, second = library.documents.browse().documents
         path.write_text(BOX.replace("second", "2nd"))
-        states = {one.path: one.state for one in library.browse().documents}
+        states = {one.path: one.state for one in library.documents.browse().documents}
         assert states == {first.path: "same", second.path: "changed"}
         path.unlink()
-        assert {one.state for one in library.browse().documents} == {"missing"}
+        assert {one.state for one in library.documents.browse().documents} == {"missing"}

@@ -56,7 +56,7 @@ def indexed(library: Path, *paths: Path) -> dict[str, str]:
     with Library(library, parts=EMBEDS_QUICKLY, profile="tiny", context="headings") as opened:
         report = opened.index(paths)
         assert not report.to_look_at, report.skipped
-        return {str(Path(one.path).relative_to(paths[0].parent)): one.title for one in opened.documents()}
+        return {str(Path(one.path).relative_to(paths[0].parent)): one.title for one in opened.documents.listed()}
 
 
 def maildir(folder: Path) -> None:

@@ -370,7 +370,7 @@ def test_a_cached_answer_does_not_lead_to_where_a_folder_was(folder: Path, docum
         ask(opened, QUESTION).result.result(30)
         moved = documents.rename(documents.with_name("moved"))
         with Library(folder) as library:
-            library.move_root(documents, moved)
+            library.upkeep.move_root(documents, moved)
         later = ask(opened, QUESTION).result.result(30)
         assert later.answer.passages
         assert all(Path(one.path).is_relative_to(moved) for one in later.answer.passages)

@@ -110,16 +110,16 @@ def _texts(passages: Iterable[Passage | None]) -> Any:
 
 
 def _queried(statement: str, view: View) -> Any:
-    return view.query_tables(statement)
+    return view.tables.query(statement)
 
 
 def _asked_of_rows(view: View, question: str) -> Any:
-    with view.held_rows(EVERYTHING) as rows:
+    with view.tables.held(EVERYTHING) as rows:
         return [one.table for one in rows.named], rows.answered(lambda: answer_from_rows(question, rows, [question]))
 
 
 def _corrected(view: View) -> Any:
-    column, document = parse_columns(COLUMNS)[0], next(iter(view.contents().documents.values()))
+    column, document = parse_columns(COLUMNS)[0], next(iter(view.documents.contents().documents.values()))
     view.correct_cell(document, column, person_cell(column, "Marlow"))
     found = view.extract([column], ask=False)
     view.correct_cell(document, column, None)
@@ -127,61 +127,65 @@ def _corrected(view: View) -> Any:
 
 
 def _marked(question: str, view: View) -> Any:
-    return view.mark(question, "wrong", chunk_id=view.search(question)[0].chunk_id), view.marks(), view.search(question)
+    return (
+        view.feedback.mark(question, "wrong", chunk_id=view.search(question)[0].chunk_id),
+        view.feedback.marks(),
+        view.search(question),
+    )
 
 
 def _summed_up(name: str, view: View) -> Any:
-    return view.brief([name])
+    return view.changes.brief([name])
 
 
 def _compared(name: str, view: View) -> Any:
-    return view.diff(name)
+    return view.changes.diff(name)
 
 
 # What each method of a view tells; the others are of who serves the library, or only open what these read.
 DOORS: Mapping[str, Callable[[View], Any]] = {
     "plan": lambda view: [view.plan(one) for one in (*ASKED, *ROWS, "How many documents mention Quist?")],
-    "tables": lambda view: [relation_as_dict(one, str) for one in view.tables()],
-    "query_tables": lambda view: [_told(partial(_queried, one), view) for one in STATEMENTS],
-    "held_rows": lambda view: [_asked_of_rows(view, one) for one in ROWS],
-    "draft_questions": lambda view: view.draft_questions(most=9),
+    "tables.listed": lambda view: [relation_as_dict(one, str) for one in view.tables.listed()],
+    "tables.query": lambda view: [_told(partial(_queried, one), view) for one in STATEMENTS],
+    "tables.held": lambda view: [_asked_of_rows(view, one) for one in ROWS],
+    "documents.draft_questions": lambda view: view.documents.draft_questions(most=9),
     "extract": lambda view: view.extract(COLUMNS),
-    "tables_of": lambda view: view.tables_of().all() if view.is_whole else "of a person",
+    "tables.saved": lambda view: view.tables.saved().all() if view.is_whole else "of a person",
     "correct_cell": _corrected,
     "verify": lambda view: [view.verify(f"The {one} is kept by Quist at 7:00 and by Zanzibar.") for one in RARE],
-    "passages_like": lambda view: _texts(view.passages_like("the lantern of the keeper", top=9, filters=EVERYTHING)),
-    "first_quoting": lambda view: _texts(view.first_quoting(f"The {one} is kept by", EVERYTHING) for one in RARE),
-    "names_of_documents": lambda view: [replace(one, id=0) for one in view.names_of_documents(EVERYTHING)],
-    "mark": lambda view: [_told(partial(_marked, one), view) for one in ASKED],
-    "marks": lambda view: view.marks(),
-    "gate_notice": lambda view: view.gate_notice(),
-    "ship_gate": lambda view: view.ship_gate(),
-    "gaps": lambda view: view.gaps(),
-    "wrong_answers": lambda view: view.wrong_answers(),
+    "documents.names": lambda view: [replace(one, id=0) for one in view.documents.names(EVERYTHING)],
+    "feedback.mark": lambda view: [_told(partial(_marked, one), view) for one in ASKED],
+    "feedback.marks": lambda view: view.feedback.marks(),
+    "feedback.gate_notice": lambda view: view.feedback.gate_notice(),
+    "feedback.ship_gate": lambda view: view.feedback.ship_gate(),
+    "feedback.gaps": lambda view: view.feedback.gaps(),
+    "feedback.wrong_answers": lambda view: view.feedback.wrong_answers(),
     "search": lambda view: [view.search(one, top=50) for one in (*ASKED, *RARE, "zanzibr marzipn")],
     "search_keywords": lambda view: [view.search_keywords(one, top=50) for one in (*ASKED, *RARE)],
     "trace": lambda view: [replace(view.trace(one, top=50), seconds={}) for one in (*ASKED, *RARE)],
     "find": lambda view: [view.find(f"Which documents mention {one}?") for one in (*RARE, *WORDS)],
     "ask": lambda view: [view.ask(one) for one in (*ASKED, *ROWS)],
-    "brief": lambda view: [_told(partial(_summed_up, one), view) for one in FILES],
-    "diff": lambda view: [_told(partial(_compared, one), view) for one in FILES],
-    "browse": lambda view: view.browse(),
-    "looked_at": lambda view: view.looked_at(Look()),
-    "contents": lambda view: view.contents(),
-    "documents": lambda view: view.documents(),
-    "document": lambda view: [view.document(one) for one in view.contents().documents.values()],
-    "passage": lambda view: [view.passage(one.chunk_id) for one in view.search(ASKED[0])],
-    "locate": lambda view: view.locate(view.search(ASKED[0])),
-    "changed": lambda view: view.changed(view.ask(ASKED[0])),
-    "families": lambda view: view.families(),
-    "overview": lambda view: view.overview(),
+    "changes.brief": lambda view: [_told(partial(_summed_up, one), view) for one in FILES],
+    "changes.diff": lambda view: [_told(partial(_compared, one), view) for one in FILES],
+    "documents.browse": lambda view: view.documents.browse(),
+    "documents.looked_at": lambda view: view.documents.looked_at(Look()),
+    "documents.contents": lambda view: view.documents.contents(),
+    "documents.listed": lambda view: view.documents.listed(),
+    "documents.get": lambda view: [view.documents.get(one) for one in view.documents.contents().documents.values()],
+    "documents.passage": lambda view: [view.documents.passage(one.chunk_id) for one in view.search(ASKED[0])],
+    "documents.locate": lambda view: view.documents.locate(view.search(ASKED[0])),
+    "documents.changed": lambda view: view.documents.changed(view.ask(ASKED[0])),
+    "documents.families": lambda view: view.documents.families(),
+    "documents.overview": lambda view: view.documents.overview(),
     "status": lambda view: view.status(),
-    "unread": lambda view: view.unread(),
-    "index_progress": lambda view: view.index_progress(),
-    "missing_notice": lambda view: view.missing_notice(),
-    "place_names": lambda view: [view.place_names()(one) for one in view.contents().documents],
+    "documents.unread": lambda view: view.documents.unread(),
+    "documents.progress": lambda view: view.documents.progress(),
+    "documents.missing_notice": lambda view: view.documents.missing_notice(),
+    "documents.place_names": lambda view: list(map(view.documents.place_names(), view.documents.contents().documents)),
 }
 NOT_TOLD = {
-    "folder", "settings", "is_whole", "reranks", "questions_file", "manifest", "facts_version", "pipeline", "reading",
-    "named", "read_ahead", "record_again", "record_question", "require_documents",
+    "folder", "settings", "is_whole", "reranks", "manifest", "facts_version", "pipeline", "read_ahead",
+    "documents.reading", "documents.named", "documents.require_any", "documents.is_of_a_title",
+    "feedback.questions_file", "feedback.record_again", "feedback.record_question",
+    "feedback.marking", "feedback.epoch", "feedback.record", "feedback.gate_base", "feedback.calibration",
 }  # fmt: skip

@@ -103,15 +103,15 @@ def make_libraries(place: Path, count: int, seed: int, context: str, role: Perso
 def act_as_owner(library: Library) -> None:
     """Ask, mark, record, correct and save what somebody can who sees the whole library."""
     columns = parse_columns(COLUMNS)
-    library.tables_of().add("of the owner", columns, EVERYTHING, newest=False)
+    library.tables.saved().add("of the owner", columns, EVERYTHING, newest=False)
     for row in library.extract(columns).rows:
         cell = person_cell(columns[0], f"Zanzibar {len(row.path) % 9}", row.cells[0])
         library.correct_cell(row.document, columns[0], cell)
     for number, question in enumerate(ASKED):
         library.ask(question)
         found = library.search(question)
-        library.mark(question, "right" if number else "wrong", chunk_id=found[-1].chunk_id)
-        library.record_question(f"{question} And why?", found[0].chunk_id)
+        library.feedback.mark(question, "right" if number else "wrong", chunk_id=found[-1].chunk_id)
+        library.feedback.record_question(f"{question} And why?", found[0].chunk_id)
 
 
 def requests(chance: random.Random, numbers: list[int]) -> Iterator[tuple[str, str, dict[str, Any]]]:

@@ -86,7 +86,7 @@ def press(element: WebElement) -> None:
 
 def document(folder: Path, name: str) -> int:
     with Library(folder) as library:
-        return next(number for path, number in library.contents().documents.items() if path.endswith(name))
+        return next(number for path, number in library.documents.contents().documents.items() if path.endswith(name))
 
 
 def text(driver: Chrome, selector: str = "main") -> str:

@@ -73,8 +73,10 @@ def person(library: Path, name: str, *within: str, role: PersonRole = "reader", 
 def chunks_of(library: Path, name: str) -> list[int]:
     """Return the numbers of the passages of a document."""
     with Library(library) as whole:
-        number = next(number for path, number in whole.contents().documents.items() if path.endswith(f"/{name}"))
-        return [one.chunk_id for one in whole.document(number).passages]
+        number = next(
+            number for path, number in whole.documents.contents().documents.items() if path.endswith(f"/{name}")
+        )
+        return [one.chunk_id for one in whole.documents.get(number).passages]
 
 
 def tool(opened: TestClient, who: Any, name: str, **arguments: Any) -> str:
@@ -226,7 +228,7 @@ INITIALIZE = json.dumps(
 def test_nothing_outside_leaks_through_any_interface(opened: TestClient, library: Path) -> None:
     anna, host = person(library, "Anna", "open/**"), {"authorization": f"Bearer {HOST}"}
     with Library(library) as whole:
-        documents = whole.contents().documents
+        documents = whole.documents.contents().documents
         ids = {Path(path).name: number for path, number in documents.items() if "/closed/" in path}
     chunks = [chunk for name in ids for chunk in chunks_of(library, f"closed/{name}")]
     assert set(ids) == {"ledger.md", "house.txt", "windmill.pdf"}
@@ -392,7 +394,7 @@ def test_who_was_removed_gets_no_answer_that_is_under_way(library: Path) -> None
         assert talker.going.wait(60)
         gone = remove_person(library, "Anna")
         with Library(library) as whole:
-            whole.forget_questions(gone.id)
+            whole.history.forget(gone.id)
         assert "answer" not in asked.result(60)
         assert talker.stopped.is_set()
     with closing(History(library)) as history:

@@ -269,8 +269,8 @@ def test_readers_say_what_is_right_and_wrong(opened: TestClient, library: Path) 
     assert asked["question"] in wrong
     assert asked["question"] not in right, "a later mark takes the place of the one before"
     with Library(library) as whole:
-        hidden = next(one for path, one in whole.contents().documents.items() if "ledger" in path)
-        outside = whole.document(hidden).passages[0].chunk_id
+        hidden = next(one for path, one in whole.documents.contents().documents.items() if "ledger" in path)
+        outside = whole.documents.get(hidden).passages[0].chunk_id
     for number in (outside, 0, 10**17):
         assert opened.post("/rate", data=asked | {"chunk": str(number)}, headers=reader).status_code in {400, 404}
     assert opened.post("/rate", data=asked, headers=reader).status_code == 400

@@ -236,5 +236,7 @@ def test_a_correction_is_of_the_person_whose_file_it_is_and_goes_with_what_is_er
         assert "Written by Anna" in opened.get(f"/questions/{identifier}", headers=anna).text
     assert b"At my time." in (folder / HISTORY_FILE).read_bytes()
     with Library(folder, parts=QUICK) as library:
-        library.remove([path for path in library.contents().documents if path.endswith("boat.txt")], erase=True)
+        library.remove(
+            [path for path in library.documents.contents().documents if path.endswith("boat.txt")], erase=True
+        )
     assert b"At my time." not in (folder / HISTORY_FILE).read_bytes()

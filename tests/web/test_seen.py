@@ -4,8 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.asking import PersonRole
+from local_rag.asking import Filters, PersonRole
+from local_rag.holdings.comparing import Changes
+from local_rag.holdings.documents import Documents
+from local_rag.holdings.held_tables import Tables
+from local_rag.holdings.judging import Feedback
+from local_rag.library import Library
 from local_rag.view import View
+from tests.fakes import EMBEDS_QUICKLY
 from tests.support.library_doors import DOORS, NOT_TOLD
 from tests.support.two_libraries import differences
 
@@ -22,5 +28,16 @@ def test_hidden_documents_change_no_byte_of_any_reply(tmp_path: Path, seed: int,
 
 
 def test_each_method_of_a_view_is_compared_or_tells_nothing() -> None:
-    public = {name for name in dir(View) if not name.startswith("_")}
+    parts = {"documents": Documents, "tables": Tables, "changes": Changes, "feedback": Feedback}
+    public = _public(View) | {f"{part}.{name}" for part, of in parts.items() for name in _public(of)}
     assert public == {*DOORS, *NOT_TOLD}
+
+
+def test_a_person_s_view_has_no_other_parts(tmp_path: Path) -> None:
+    with Library(tmp_path, parts=EMBEDS_QUICKLY) as library:
+        view = library.seen_by(Filters(within=("public/**",)))
+    assert {name for name in vars(view) if not name.startswith("_")} == {"documents", "tables", "changes", "feedback"}
+
+
+def _public(of: type) -> set[str]:
+    return {name for name in dir(of) if not name.startswith("_")}

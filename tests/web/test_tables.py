@@ -72,7 +72,9 @@ def test_a_cell_is_corrected_kept_and_taken_back(folder: Path) -> None:
         identifier = begin(opened)
         finished(opened, identifier)
         with Library(folder, parts=QUICK) as library:
-            document = next(key for path, key in library.contents().documents.items() if path.endswith("boat.txt"))
+            document = next(
+                key for path, key in library.documents.contents().documents.items() if path.endswith("boat.txt")
+            )
 
         def correct(value: str, column: int = 2, **more: str) -> Any:
             fields = {"document": str(document), "column": str(column), "value": value, **more}

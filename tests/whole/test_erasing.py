@@ -78,7 +78,7 @@ def change(documents: Path, folder: Path, secret: Path, how: str) -> Path:
         target = documents.with_name("moved")
         shutil.move(documents, target)
         with opened(folder) as library:
-            library.move_root(documents, target)
+            library.upkeep.move_root(documents, target)
         return target / secret.name
     if how == "removed":
         with opened(folder) as library:
@@ -86,7 +86,7 @@ def change(documents: Path, folder: Path, secret: Path, how: str) -> Path:
     if how == "removed and cleaned":
         with opened(folder) as library:
             library.remove([secret])
-            library.clean()
+            library.upkeep.clean()
     if how == "deleted":
         secret.unlink()
         served.index(documents, folder)
@@ -118,9 +118,9 @@ def test_erase_leaves_neither_text_nor_name_in_any_file(documents: Path, folder:
 def test_clean_leaves_no_text_of_what_was_removed(documents: Path, folder: Path, secret: Path, how: str) -> None:
     change(documents, folder, secret, how)
     with opened(folder) as library:
-        shown = library.clean(dry_run=True)
+        shown = library.upkeep.clean(dry_run=True)
         assert shown.turns == 1
-        assert library.clean().turns == 1
+        assert library.upkeep.clean().turns == 1
     # The question is the user's own, which only `remove --erase` deletes.
     assert held(folder, "cellar") == []
     assert held(folder, "quartzword") == ["questions/questions.jsonl"]
@@ -133,7 +133,7 @@ def test_an_erased_file_is_not_indexed_again_until_it_is_named(documents: Path, 
     assert held(folder, "quartzword", NAME) == []
     shutil.move(documents, documents.with_name("moved"))
     with opened(folder) as library:
-        library.move_root(documents, documents.with_name("moved"))
+        library.upkeep.move_root(documents, documents.with_name("moved"))
         library.index()
         assert held(folder, "quartzword", NAME) == []
         library.remove([documents.with_name("moved") / secret.name], erase=True)  # once more does no harm
@@ -192,7 +192,7 @@ def test_an_erasure_that_was_killed_is_finished_by_the_next_command(
         elif finish == "index":
             library.index()
         else:
-            library.clean()
+            library.upkeep.clean()
     assert held(folder, "quartzword", "cellar", NAME) == []
     with closing(Store(folder)) as store:
         assert not erasing(store)
@@ -205,7 +205,7 @@ def test_an_erasure_that_a_reader_keeps_from_ending_says_so_and_is_finished(fold
         with opened(folder) as library, pytest.raises(LibraryError, match="Another program is reading"):
             library.remove([secret], erase=True)
     with opened(folder) as library:
-        library.clean()
+        library.upkeep.clean()
     assert held(folder, "quartzword", "cellar", NAME) == []
 
 
@@ -226,7 +226,9 @@ def test_an_erased_document_is_named_by_no_file_of_questions_and_no_limits(folde
         library.remove([secret], erase=True)
         limits = {one.name: one.limits.within for one in list_people(folder)}
         assert limits == {"Anna": ("harbour/**",), "Ben": ("/",)}
-        assert library.seen_by(Filters(within=("/",))).contents().documents == {}, "who had no other sees nothing"
+        assert library.seen_by(Filters(within=("/",))).documents.contents().documents == {}, (
+            "who had no other sees nothing"
+        )
     with closing(History(folder)) as history:
         assert [(one.id, one.questions) for one in history.question_lists()] == [
             (mixed, ("When does the boat leave?",))
@@ -268,7 +270,7 @@ def test_what_names_a_document_of_a_moved_folder_goes_with_it(documents: Path, f
     target = documents.with_name("plain")
     (documents / NAME).rename(target)
     with opened(folder) as library:
-        library.move_root(documents / NAME, target)
+        library.upkeep.move_root(documents / NAME, target)
         library.remove([target], erase=True)
     assert [one.limits.within for one in list_people(folder)] == [("/",)]
     assert held(folder, NAME) == []
@@ -285,7 +287,7 @@ def test_limits_that_name_a_document_by_a_former_path_are_erased_with_it(
     target = documents.with_name("moved")
     shutil.move(documents, target)
     with opened(folder) as library:
-        library.move_root(documents, target)
+        library.upkeep.move_root(documents, target)
         assert f"{secret}" in {pattern for one in list_people(folder) for pattern in one.limits.within}, "none follow"
         library.remove([target / path.name], erase=True)
     limits = {one.name: one.limits.within for one in list_people(folder)}
@@ -323,11 +325,11 @@ def test_limits_that_name_another_document_at_a_former_path_stay(documents: Path
 def test_an_erasure_is_stored_when_it_is_ordered_and_begun_by_who_writes_next(folder: Path, secret: Path) -> None:
     with opened(folder) as library:
         with library_lock(folder):  # another process indexes
-            library.order_erasing([secret])
-        assert library.erases_later()
+            library.upkeep.order_erasing([secret])
+        assert library.upkeep.erases_later()
         assert any("erased" in one.reason for one in library.status().stale)
     with opened(folder) as library:
         library.index()
-        assert not library.erases_later()
-        library.erase_ordered()
+        assert not library.upkeep.erases_later()
+        library.upkeep.erase_ordered()
     assert held(folder, "quartzword", NAME) == []

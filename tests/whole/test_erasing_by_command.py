@@ -69,7 +69,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
     done("brief", "documents/quartzfile.md")
     with Library(parts=PARTS) as library:
         for name, question in (("Kept", "Customer: Who is the customer?"), ("A", "Keeper: Where is Basaltica's?")):
-            library.tables_of().add(name, parse_columns([f"{question} (text)"]), Filters(), newest=False)
+            library.tables.saved().add(name, parse_columns([f"{question} (text)"]), Filters(), newest=False)
         table = library.extract(["Customer: Who is the customer? (name)"])
         for row in table.rows:
             if "quartz" in row.path:
@@ -93,6 +93,8 @@ def test_nothing_of_erased_documents_is_left_in_any_file(folder: Path, run: Run)
         "350",
     ]
     with Library(parts=PARTS) as library:
-        assert [one.name for one in library.tables_of().all()] == ["Kept"], "the other one has a word of what is erased"
+        assert [one.name for one in library.tables.saved().all()] == ["Kept"], (
+            "the other one has a word of what is erased"
+        )
     for command in ("tables", "gaps", "status", "documents"):
         assert "quartz" not in run(command, parts=PARTS).output.lower()

@@ -162,7 +162,7 @@ def test_ask_respects_the_filters(folder: Path) -> None:
 
 def test_documents_that_wait_for_the_index_make_the_result_incomplete(folder: Path, run: Run) -> None:
     with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library:
-        with library.writing() as (store, _indexer):
+        with library.upkeep.writing() as (store, _indexer):
             document = store.documents()[0]
             row = next(iter(store.chunks(document.id)))
             new = Document(folder / "documents" / "new.md", "New", "The crane.", "text")

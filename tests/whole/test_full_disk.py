@@ -97,7 +97,7 @@ def test_clean_makes_room_first(disk: SmallDisk, documents: Path) -> None:
     (disk.path / "lib" / "library.sqlite3.damaged").write_bytes(b"x" * 2**20)
     fill(disk)
     with opened(disk.path / "lib") as library:
-        assert len(library.clean().generations) == before - 1
+        assert len(library.upkeep.clean().generations) == before - 1
     with opened(disk.path / "lib") as library:
         assert library.search("harbour")
 

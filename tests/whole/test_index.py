@@ -172,7 +172,7 @@ def test_a_question_with_another_embedder_is_refused(library: Library, documents
 
 
 def test_a_second_writer_is_told_who_writes(library: Library, documents: Path) -> None:
-    with library.writing(create=True), pytest.raises(LibraryError, match=f"process {os.getpid()}"):
+    with library.upkeep.writing(create=True), pytest.raises(LibraryError, match=f"process {os.getpid()}"):
         Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings").index([documents])
 
 

@@ -233,7 +233,7 @@ def test_a_file_of_a_strange_time_ends_no_run(docs: Path, when: int) -> None:
     assert index(docs).added == 4
     assert index().unchanged == 4
     with Library("lib", parts=EMBEDS_QUICKLY) as library:
-        assert len(library.documents()) == 4
+        assert len(library.documents.listed()) == 4
 
 
 @pytest.fixture
@@ -297,9 +297,9 @@ def test_a_mistyped_path_into_the_library_does_no_harm(docs: Path) -> None:
         index(Path("lib/segments"))
     assert index().unchanged == 4
     with Library("lib", parts=EMBEDS_QUICKLY) as library:
-        assert [one.path for one in library.roots()] == [docs]
+        assert [one.path for one in library.upkeep.roots()] == [docs]
         with pytest.raises(LibraryError, match="folder of the library itself"):
-            library.move_root(docs, "lib/segments")
+            library.upkeep.move_root(docs, "lib/segments")
 
 
 def test_a_file_that_was_named_is_indexed_again_when_it_is_back(docs: Path) -> None:

@@ -61,7 +61,7 @@ def test_clean_keeps_contexts_while_documents_read_anew_wait_for_their_plan(docu
         path.write_text(path.read_text() + "\nAnd more.\n")
     with pytest.raises(KeyboardInterrupt):
         make().index(progress=stop)
-    cleaning = make().clean()
+    cleaning = make().upkeep.clean()
     assert (cleaning.contexts, cleaning.vectors, cleaning.kept_caches) == (0, 0, True)
     assert cached(make()) >= before
 
@@ -154,11 +154,11 @@ def test_a_preview_of_clean_says_what_clean_does(documents: Path) -> None:
     for path in documents.rglob("*.md"):
         path.write_text(path.read_text() + "\n\n## More\n\nAnd more of it.\n")
     make(context="headings").index(contexts=True)
-    preview, done = make().clean(dry_run=True), make().clean()
+    preview, done = make().upkeep.clean(dry_run=True), make().upkeep.clean()
     assert preview.vectors > 0
     assert preview.documents > 0
     assert replace(preview, bytes=0) == replace(done, bytes=0)
-    assert make().clean(dry_run=True).documents == 0
+    assert make().upkeep.clean(dry_run=True).documents == 0
 
 
 def test_clean_rewrites_no_store_in_which_little_is_free(documents: Path) -> None:
@@ -167,15 +167,15 @@ def test_clean_rewrites_no_store_in_which_little_is_free(documents: Path) -> Non
         put = store.connection.execute("CREATE TABLE more AS SELECT randomblob(4000) AS x FROM chunks a, chunks b")
         put.fetchall()
     store_file = Path("lib/library.sqlite3")
-    make().clean()
+    make().upkeep.clean()
     inode, size = store_file.stat().st_ino, store_file.stat().st_size
     with closing(Store(Path("lib"))) as store:
         changes = store.connection.execute("PRAGMA schema_version").fetchone()
-    make().clean()
+    make().upkeep.clean()
     with closing(Store(Path("lib"))) as store:
         assert store.connection.execute("PRAGMA schema_version").fetchone() == changes, "VACUUM would change it"
         store.connection.execute("DROP TABLE more")
-    make().clean()
+    make().upkeep.clean()
     assert store_file.stat().st_size < size
     assert store_file.stat().st_ino == inode
 

@@ -49,8 +49,8 @@ def test_a_passage_names_the_label_and_keeps_the_number(library: Library, tmp_pa
 
 def test_the_page_of_a_document_and_its_quotations_name_labels(library: Library) -> None:
     with library:
-        (location,) = library.locate(library.search("Brekk", rerank=False)[:1])
-        document = library.document(location.document or 0)
+        (location,) = library.documents.locate(library.search("Brekk", rerank=False)[:1])
+        document = library.documents.get(location.document or 0)
         view = view_document(document, page=3)
         text = text_of_indexed(document, "text")
     assert view.page == 3

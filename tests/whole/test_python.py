@@ -82,7 +82,7 @@ def test_search_and_find_take_filters(library: Library) -> None:
     assert [one.title for one in library.search("office", filters={"tags": "hr"})] == ["Leave"]
     assert [one.title for one in library.search("office", filters=Filters(within=("policies/travel*",)))] == ["Travel"]
     assert library.find("How many documents mention office?", filters={"tags": ["hr"]}).count == 1
-    assert [one.title for one in library.documents(filters={"tags": "hr"})] == ["Leave"]
+    assert [one.title for one in library.documents.listed(filters={"tags": "hr"})] == ["Leave"]
 
 
 def test_an_added_text_stays_until_it_is_removed(library: Library, here: Path) -> None:
@@ -93,9 +93,9 @@ def test_an_added_text_stays_until_it_is_removed(library: Library, here: Path) -
     assert library.add("Workshops take place in hall 8.", name="Minutes").changed == 1
     report = library.index()
     assert (report.unchanged, report.added, report.removed) == (3, 0, 0)
-    assert [one.title for one in library.documents()] == ["Leave", "Travel", "Minutes"]
+    assert [one.title for one in library.documents.listed()] == ["Leave", "Travel", "Minutes"]
     library.remove(names=["Minutes"])
-    assert [one.title for one in library.documents()] == ["Leave", "Travel"]
+    assert [one.title for one in library.documents.listed()] == ["Leave", "Travel"]
     assert library.index().unchanged == 2
     assert list(texts_folder(library.folder).iterdir()) == []
     assert library.add("Workshops take place in hall 9.", name="Minutes").added == 1
@@ -122,7 +122,7 @@ def test_a_text_that_is_not_read_is_refused(library: Library) -> None:
         library.add("{% comment %} {% endcomment %}", name="Minutes")
     library.index()
     assert library.search("workshops", top=1)[0].title == "Minutes"
-    assert len(library.documents()) == 3
+    assert len(library.documents.listed()) == 3
 
 
 def test_a_stream_yields_the_pieces_and_then_the_answer() -> None:

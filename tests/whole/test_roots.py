@@ -71,10 +71,10 @@ def test_what_is_out_of_reach_can_be_removed(documents: Path, run: Run) -> None:
 
 def test_a_root_on_another_disk_is_reachable_only_with_its_documents(documents: Path) -> None:
     index(documents)
-    with Library("lib", parts=EMBEDS_QUICKLY).writing() as (store, _):
+    with Library("lib", parts=EMBEDS_QUICKLY).upkeep.writing() as (store, _):
         store.connection.execute("UPDATE roots SET device = 999")
     assert index().unreachable == [], "the device's number has changed, but the documents are there"
-    with Library("lib", parts=EMBEDS_QUICKLY).writing() as (store, _):
+    with Library("lib", parts=EMBEDS_QUICKLY).upkeep.writing() as (store, _):
         store.connection.execute("UPDATE roots SET device = 999")
     shutil.rmtree(documents)
     documents.mkdir()
@@ -218,6 +218,6 @@ def test_a_disk_that_ignores_case_holds_each_document_once(documents: Path) -> N
         assert opened.index([documents]).added == 3
         report = opened.index([other, other / "BOAT.txt"])
         assert (report.added, report.unchanged) == (0, 3)
-        assert {root.path for root in opened.roots()} == {documents, documents / "boat.txt"}
+        assert {root.path for root in opened.upkeep.roots()} == {documents, documents / "boat.txt"}
         opened.remove([other / "Boat.TXT"])
     assert names() == ALL - {"boat.txt"}

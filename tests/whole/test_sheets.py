@@ -89,18 +89,18 @@ def test_a_table_that_there_is_not_is_told_also_if_its_name_is_a_keyword(name: s
     told = f"There is no table {name.strip('[]').split()[0]}; `local-rag tables` lists the tables."
     for statement in (f"select * from {name}", f"WITH o AS (SELECT * FROM orders) SELECT * FROM o JOIN {name}"):
         with pytest.raises(QuestionError, match=re.escape(told)):
-            Library().query_tables(statement)
+            Library().tables.query(statement)
     with pytest.raises(QuestionError, match="syntax error"):
-        Library().query_tables("WITH o AS (SELECT 1) SELECT nothing nothing FROM o")
+        Library().tables.query("WITH o AS (SELECT 1) SELECT nothing nothing FROM o")
 
 
 def test_a_person_sees_only_the_tables_within_the_limits(folder: Path) -> None:
     library = Library()
     part = library.seen_by(Filters(within=("sales/**",)))
-    assert [one.table for one in part.tables()] == ["orders"]
+    assert [one.table for one in part.tables.listed()] == ["orders"]
     with pytest.raises(Exception, match="There is no table pay; `local-rag tables` lists"):
-        part.query_tables("SELECT * FROM pay")
-    assert [one.table for one in library.tables(filters={"within": ["hr"]})] == ["pay"]
+        part.tables.query("SELECT * FROM pay")
+    assert [one.table for one in library.tables.listed(filters={"within": ["hr"]})] == ["pay"]
 
 
 def test_nobody_waits_for_the_query_of_somebody_else(folder: Path) -> None:
@@ -109,18 +109,18 @@ def test_nobody_waits_for_the_query_of_somebody_else(folder: Path) -> None:
 
     def ask_much() -> None:
         with pytest.raises(QuestionError, match="longer than") as problem:
-            library.query_tables("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n")
+            library.tables.query("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n")
         problems.append(str(problem.value))
 
     asking = threading.Thread(target=ask_much)
     asking.start()
     for _ in range(3):
-        assert library.query_tables("SELECT count(*) FROM orders").rows == [(4,)]
-        assert [one.table for one in part.tables()] == ["orders"]
-        assert len(library.tables()) == 2
+        assert library.tables.query("SELECT count(*) FROM orders").rows == [(4,)]
+        assert [one.table for one in part.tables.listed()] == ["orders"]
+        assert len(library.tables.listed()) == 2
     assert asking.is_alive(), problems
     asking.join()
-    assert library.query_tables("SELECT count(*) FROM pay").rows == [(2,)]
+    assert library.tables.query("SELECT count(*) FROM pay").rows == [(2,)]
 
 
 def test_tables_change_and_go_with_their_documents(folder: Path, run: Run) -> None:

@@ -404,7 +404,7 @@ def test_what_only_an_older_version_has_is_answered_from_it(
 
 def test_the_newest_version_stands_for_an_older_one_that_alone_was_found(folder: Path) -> None:
     question = "What is the daily allowance for meals?"
-    with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library, library.reading() as store:
+    with Library(folder / ".local-rag", parts=EMBEDS_QUICKLY) as library, library.documents.reading() as store:
         older = [one for one in library.search(question) if one.path.endswith("2022.md")]
         asked = AskedVersions(Question(question), Versions(store), Filters())
         newer = asked.only(older, len(older))

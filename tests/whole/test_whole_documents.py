@@ -52,7 +52,7 @@ def test_filters_hold_for_documents_too(library: Library) -> None:
 
 
 def test_the_list_tells_what_the_document_says(library: Library) -> None:
-    about = {Path(one.path).name: one.about for one in library.documents()}
+    about = {Path(one.path).name: one.about for one in library.documents.listed()}
     assert about["zeppelin.md"] == "They fly. They carry mail."
 
 

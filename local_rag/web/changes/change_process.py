@@ -77,10 +77,10 @@ def carry_out(
             library.remove(order.paths)
             return
         if order.do == "erase":
-            library.erase_ordered()
+            library.upkeep.erase_ordered()
             return
         if order.do == "contexts":
-            library.write_contexts(stop=Turns(lines).stop, progress=on_progress)
+            library.upkeep.write_contexts(stop=Turns(lines).stop, progress=on_progress)
             return
         # Other orders wait for this one, so the sentences are left until nobody asks.
         library.index(order.paths, contexts=False, progress=on_progress)
@@ -88,7 +88,7 @@ def carry_out(
             return
         tell("waiting")
         with closing(Watch(library.folder)) as watch:
-            for _ in batches(watch, lambda: [root.path for root in library.roots()], Event()):
+            for _ in batches(watch, lambda: [root.path for root in library.upkeep.roots()], Event()):
                 with suppress(LocalRagError):  # another writer: the next change is seen again
                     library.index(contexts=False, progress=on_progress)
                 tell("waiting")

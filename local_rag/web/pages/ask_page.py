@@ -115,7 +115,7 @@ async def rows(request: PageRequest) -> Response:
     """Return all rows that a query selects from the tables that the caller sees, as CSV."""
 
     def select() -> Response:
-        result = request.library.query_tables(request.query_params.get("query", ""))
+        result = request.library.tables.query(request.query_params.get("query", ""))
         return attachment(rows_as_csv(result.columns, result.rows), "rows.csv", "text/csv")
 
     return await request.service.queries(select, client=request.caller.key)
@@ -138,7 +138,7 @@ async def find(request: PageRequest) -> Response:
         ordered = replace(found, places=tuple(places))
         if fields.get("format") == "csv":
             return attachment(found_as_csv(ordered, request.name_of), "found.csv", "text/csv")
-        listed = view_list(ordered, library.contents().documents, request.name_of)
+        listed = view_list(ordered, library.documents.contents().documents, request.name_of)
         address = f"/find?{as_query('q', asked.question, asked.options.filters)}"
         return request.page("find.html", question=asked.question, listed=listed, address=address, sort=sort, down=down)
 
@@ -191,7 +191,7 @@ def _page(request: PageRequest, question: str, thread: Thread, **shown: Any) -> 
 def view_start(request: PageRequest) -> dict[str, Any]:
     """Return what the library holds, None if that cannot be read, and questions to begin with."""
     try:
-        held = request.library.overview()
+        held = request.library.documents.overview()
         questions = request.app.state.suggested.of(request.person) if held.documents else ()
     except LocalRagError:
         return {"held": None, "questions": ()}
@@ -200,9 +200,9 @@ def view_start(request: PageRequest) -> dict[str, Any]:
 
 def _documents(request: PageRequest, wanted: str) -> list[dict[str, str]]:
     """Return documents by the place of what is typed: in the name of the file before one of its folders."""
-    name, words = request.library.place_names(), wanted.split()
+    name, words = request.library.documents.place_names(), wanted.split()
     found = []
-    for path, number in request.library.contents().documents.items():
+    for path, number in request.library.documents.contents().documents.items():
         shown = name(path)
         folded = shown.casefold()
         if all(word in folded for word in words):

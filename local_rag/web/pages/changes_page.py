@@ -142,7 +142,7 @@ async def remove(request: PageRequest) -> Response:
             return request.page("remove.html", paths=paths, chosen=_again(fields, chosen, len(paths)), changed=changed)
         request.service.record(request.caller, change=do, paths=paths)
         if do == "erase":
-            request.service.library.order_erasing(paths)
+            request.service.library.upkeep.order_erasing(paths)
             request.site.changes.submit("erase")
         else:
             request.site.changes.submit("remove", paths, request.person.id)
@@ -178,11 +178,11 @@ def _named(request: PageRequest, fields: Mapping[str, Any], chosen: Sequence[str
     """Return the paths of what is to be removed; raise MissingError for what this person does not see."""
     library = request.library
     if fields.get("all"):
-        return library.looked_at(look_of(fields))
+        return library.documents.looked_at(look_of(fields))
     root = text_field(fields, "root")
-    if root and root in map(str, library.contents().roots) and library.is_whole:
+    if root and root in map(str, library.documents.contents().roots) and library.is_whole:
         return [root]
-    paths = {number: path for path, number in library.contents().documents.items()}
+    paths = {number: path for path, number in library.documents.contents().documents.items()}
     numbers = [parse_number(one) or 0 for one in chosen]
     if root or not all(number in paths for number in numbers):
         raise MissingError("This is no document or folder of the library; choose one of the page.")

@@ -42,15 +42,18 @@ def diff(request: PageRequest) -> Response:
     chosen = query.getlist(SOURCE)
     if chosen and not any(names):
         names = [*sorted(chosen)[:_MOST_COMPARED], ""][:_MOST_COMPARED]
-    documents, scope = library.contents().documents, _scope(Filters(within=tuple(filter(None, names))), "/diff")
+    documents, scope = (
+        library.documents.contents().documents,
+        _scope(Filters(within=tuple(filter(None, names))), "/diff"),
+    )
     shown: dict[str, Any] = {"names": names, "scope": scope, "wrong": "", "rows": None}
-    shown |= {"difference": None, "more": 0, "name": library.place_names()}
+    shown |= {"difference": None, "more": 0, "name": library.documents.place_names()}
     if len(chosen) > _MOST_COMPARED:
         return request.page("diff.html", **shown | {"wrong": "More than two documents are ticked; tick two, or one."})
     if not names[0]:
         return request.page("diff.html", **shown)
     try:
-        difference = library.diff(*names)
+        difference = library.changes.diff(*names)
     except MissingError as error:
         if request.wants_json:
             raise
@@ -71,18 +74,18 @@ def brief(request: PageRequest) -> Response:
     named = query.get("document", "").strip()[:_LONGEST_NAME]
     filters = filters_of(query_fields(query.multi_items()))
     lines = number_field(query, "lines", MOST_LINES) or DEFAULT_LINES
-    documents = library.contents().documents
+    documents = library.documents.contents().documents
     shown: dict[str, Any] = {"named": named, "lines": lines, "scope": _scope(filters, "/brief", named), "wrong": ""}
     shown |= {"brief": None, "headings": (), "lists": ()}
     if not named and not filters:
         return request.page("brief.html", **shown)
     try:
-        found = library.brief([named] if named else [], lines=lines, filters=filters)
+        found = library.changes.brief([named] if named else [], lines=lines, filters=filters)
     except MissingError as error:
         if request.wants_json:
             raise
         return request.page("brief.html", status=404, **shown | {"wrong": str(error)})
-    name = library.place_names()
+    name = library.documents.place_names()
     if request.wants_json:
         return json_response(brief_as_dict(found, name))
     if query.get("format") == "markdown":

@@ -114,14 +114,14 @@ def document(request: PageRequest) -> Response:
     library, query = request.library, request.query_params
     chunk, place, of = known(request, "chunk"), query.get("at", ""), query.get("of", "")
     try:
-        whole = library.document(request.path_params["document"])
+        whole = library.documents.get(request.path_params["document"])
     except MissingError:
         if (newer := _newer(library, of)) is None:
             raise
         return RedirectResponse(f"/document/{newer}?{urlencode({'at': place, 'of': of})}", 303)
     # The passage that stands for a whole document is none of its chunks.
     named = chunk and not place and not any(passage.chunk_id == chunk for passage in whole.passages)
-    if named and library.passage(chunk).path != whole.path:
+    if named and library.documents.passage(chunk).path != whole.path:
         raise MissingError("This passage belongs to another document; search again.")
     plain = query.get("view") == "lines"
     view = view_document(
@@ -136,7 +136,7 @@ def document(request: PageRequest) -> Response:
 
 def _newer(library: View, of: str) -> int | None:
     """Return the document that a link leads to by its path, after it was indexed again."""
-    documents = library.contents().documents if of else {}
+    documents = library.documents.contents().documents if of else {}
     return next((number for path, number in documents.items() if path_key(path) == of), None)
 
 
@@ -153,7 +153,7 @@ async def page_image(request: PageRequest) -> Response:
 
 def original(request: PageRequest) -> Response:
     """Return the file itself, to be saved."""
-    path = Path(request.library.document(request.path_params["document"], with_text=False).path)
+    path = Path(request.library.documents.get(request.path_params["document"], with_text=False).path)
     name = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "._-") else "_" for sign in path.name)
     headers = {"content-disposition": f'attachment; filename="{name}"', "content-security-policy": "sandbox"}
     if mailbox_of(path) is not None and not path.parent.is_dir():
@@ -195,12 +195,12 @@ def _is_pdf(path: str) -> bool:
 def _page_of(request: PageRequest) -> tuple[Path, int, str]:
     """Return the file of a PDF, the page, and the text of the passage to mark, empty if none is named."""
     library, chunk, page = request.library, known(request, "chunk"), int(request.path_params["page"])
-    path = library.document(request.path_params["document"], with_text=False).path
+    path = library.documents.get(request.path_params["document"], with_text=False).path
     if not _is_pdf(path):
         raise MissingError("Only pages of a PDF are drawn.")
     _size_of(Path(path))
     try:
-        passage = library.passage(chunk)
+        passage = library.documents.passage(chunk)
     except MissingError:
         return Path(path), page, ""
     return Path(path), page, passage.text if passage.path == path else ""

@@ -69,7 +69,7 @@ def table(request: PageRequest) -> Response:
     """Show a table: a part of its rows, or those with a cell of one state."""
     view, wanted = _view(request), _STATES.get(request.query_params.get("show", ""), "")
     if request.wants_json:
-        name = request.library.place_names()
+        name = request.library.documents.place_names()
         listed = [row_as_dict(view.table.columns, row, name) for row in view.table.rows]
         return json_response({"name": view.saved.name, "running": view.run.running, "rows": listed})
     rows = [row for row in view.table.rows if not wanted or any(one and one.state == wanted for one in row.cells)]
@@ -145,7 +145,7 @@ def download(request: PageRequest) -> Response:
     suffix = f".{request.path_params['form']}"
     if suffix not in FORMS:
         raise QuestionError("Tables are written as csv, xlsx or jsonl.")
-    content = FORMS[suffix](_view(request).table, request.library.place_names())
+    content = FORMS[suffix](_view(request).table, request.library.documents.place_names())
     return attachment(content, f"table{suffix}", TABLE_TYPES[suffix])
 
 
@@ -167,7 +167,7 @@ def _scope(request: PageRequest) -> dict[str, Any]:
 
 
 def _tables(request: PageRequest) -> SavedTables:
-    return request.library.tables_of(request.person.id)
+    return request.library.tables.saved(request.person.id)
 
 
 def _saved(request: PageRequest) -> SavedTable:

@@ -20,23 +20,23 @@ async def gaps(request: PageRequest) -> Response:
 
 
 def _page(request: PageRequest, found: list[Gap]) -> Response:
-    library, name = request.library, request.library.place_names()
+    library, name = request.library, request.library.documents.place_names()
     if request.wants_json:
-        return json_response({"gaps": [gap_as_dict(one, name) for one in found], "marks": library.marks()})
+        return json_response({"gaps": [gap_as_dict(one, name) for one in found], "marks": library.feedback.marks()})
     if request.query_params.get("format") == "markdown":
         return attachment(gaps_as_markdown(found, escaped, name), "gaps.md", "text/markdown")
     if request.query_params.get("format") == "csv":
         return attachment(gaps_as_csv(found, name), "gaps.csv", "text/csv")
-    documents = library.contents().documents
+    documents = library.documents.contents().documents
     shown = [(one, closest_of(one, name), documents.get(one.closest)) for one in found]
     kept = library.settings.retention.conversations
-    return request.page("gaps.html", gaps=shown, marks=library.marks(), is_kept=kept)
+    return request.page("gaps.html", gaps=shown, marks=library.feedback.marks(), is_kept=kept)
 
 
 async def ship(request: PageRequest) -> Response:
     """Give answers as shipped again."""
     request.require("owner")
-    said = await request.aside(request.library.ship_gate)
+    said = await request.aside(request.library.feedback.ship_gate)
     return request.done("/gaps", {"gate": said})
 
 

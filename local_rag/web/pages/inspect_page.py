@@ -71,14 +71,14 @@ def _trace(request: PageRequest, trace: Trace, shown: Mapping[str, Any]) -> Resp
         missing=missing,
         counts={view: sum(is_shown(row, view, kept) for row in rows) for view in VIEWS},
         written=request.query_params.get("written", ""),
-        file=library.questions_file,
+        file=library.feedback.questions_file,
         records=request.may_record,
         stages=[name for name in ("dense", "keyword", "fused", "rerank") if any(name in row.hits for row in rows)],
     )
 
 
 def _page(request: PageRequest, shown: Mapping[str, Any], **traced: Any) -> Response:
-    wrong = request.library.wrong_answers()[-_ROWS:] if not traced and request.person.may("editor") else []
+    wrong = request.library.feedback.wrong_answers()[-_ROWS:] if not traced and request.person.may("editor") else []
     empty: dict[str, Any] = {"rows": [], "seconds": {}, "missing": [], "counts": {}, "stages": []}
     empty |= {"written": "", "records": False}
     return request.page("inspect.html", wrong=wrong, **shown, **empty | traced)
@@ -92,7 +92,7 @@ async def keep(request: PageRequest) -> Response:
     require_question(question)
     if not chunk:
         raise QuestionError("No passage was named; choose the one that answers the question.")
-    await request.aside(lambda: request.library.record_question(question, chunk))
+    await request.aside(lambda: request.library.feedback.record_question(question, chunk))
     return request.done(f"/inspect?{urlencode({'q': question, 'written': 'right'})}", {"kept": "right"})
 
 
@@ -116,9 +116,9 @@ def why_missing(library: View, trace: Trace, path: str) -> list[dict[str, Any]]:
     It is None where no chunk is among the candidates of a stage.
     """
     wanted = path.strip().casefold()
-    documents = [number for name, number in library.contents().documents.items() if wanted in name.casefold()]
+    documents = [number for name, number in library.documents.contents().documents.items() if wanted in name.casefold()]
     missing = []
-    for document in map(library.document, documents[:_MOST_FOUND]):
+    for document in map(library.documents.get, documents[:_MOST_FOUND]):
         chunks = {passage.chunk_id for passage in document.passages}
         ranks = {
             name: next((rank for rank, chunk in enumerate(ranking, start=1) if chunk in chunks), None)

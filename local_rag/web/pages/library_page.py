@@ -47,8 +47,8 @@ class Pace:
 def library(request: PageRequest) -> Response:
     """Show the library: what needs attention, and the documents that are looked at."""
     wanted, start, seen = look_of(request.query_params), offset(request, "from"), request.library
-    listing = seen.browse(wanted, start=start, count=_LISTED)
-    going, unread = _progress(request), seen.unread()
+    listing = seen.documents.browse(wanted, start=start, count=_LISTED)
+    going, unread = _progress(request), seen.documents.unread()
     empty = [(path, reason) for path, reason in unread if is_expected(reason)]  # nothing is to be mended there
     view = {
         "status": seen.status(),
@@ -90,7 +90,7 @@ def progress(request: PageRequest) -> Response:
 
 def sheets(request: PageRequest) -> Response:
     """List the tables of the documents, whose rows can be asked."""
-    ids, found = request.library.contents().documents, request.library.tables()
+    ids, found = request.library.documents.contents().documents, request.library.tables.listed()
     if request.wants_json:
         return json_response([relation_as_dict(one, request.name_of) for one in found])
     return request.page("sheets.html", tables=found[:_MOST_SKIPPED], ids=ids, count=len(found))
@@ -125,7 +125,7 @@ def _progress(request: PageRequest) -> dict[str, Any]:
     Only who sees the whole library is told them.
     """
     library, pace = request.library, request.app.state.pace
-    indexing = library.index_progress()
+    indexing = library.documents.progress()
     total, done = indexing.chunks, indexing.vectors
     rate = pace.rate(done, running=indexing.running) if library.is_whole else None
     left = (total - done) / rate if rate else None

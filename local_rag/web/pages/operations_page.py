@@ -140,7 +140,7 @@ def _gauges(request: PageRequest) -> dict[str, float]:
     library, worker = request.library, request.service.worker
     if not library.is_whole:
         raise ForbiddenError("These numbers are of the whole library, of which you may see a part.")
-    progress, status = library.index_progress(), resource.getrusage(resource.RUSAGE_SELF)
+    progress, status = library.documents.progress(), resource.getrusage(resource.RUSAGE_SELF)
     return {
         "local_rag_ready": worker.ready,
         "local_rag_models_loaded": worker.loaded,

@@ -57,14 +57,14 @@ def people(request: PageRequest) -> Response:
     views = [
         {
             "person": one,
-            "documents": len(library.seen_by(one.limits).contents().documents),
+            "documents": len(library.seen_by(one.limits).documents.contents().documents),
             "limited": bool(one.limits),
             "link_until": _day(links.get(one.id)),  # while it is unused
             "is_me": one.id == request.person.id,
         }
         for one in every
     ]
-    documents = len(library.contents().documents)
+    documents = len(library.documents.contents().documents)
     return request.page("people.html", people=views, documents=documents, contact=found.contact, roles=ROLES)
 
 
@@ -115,7 +115,7 @@ async def save(request: PageRequest) -> Response:
         limits = draft.limits
         found.change(before, draft.name, draft.role, limits)
         if limits != found.given_limits(before):  # conversations may quote what is now outside
-            request.service.library.forget_questions(before.id)
+            request.service.library.history.forget(before.id)
         request.service.record(request.caller, change="change person", name=draft.name)
         return request.done("/people")
 
@@ -142,7 +142,7 @@ async def remove(request: PageRequest) -> Response:
         if not fields.get("confirmed"):
             return request.page("people_remove.html", removed=person)
         library.people.remove(person)
-        library.forget_questions(person.id)
+        library.history.forget(person.id)
         request.service.record(request.caller, change="remove person", name=person.name)
         return request.done("/people")
 
@@ -199,7 +199,7 @@ async def _draft(request: PageRequest) -> Draft:
 
 
 def _form(request: PageRequest, draft: Draft, *, problem: str = "") -> Response:
-    tree = folder_tree(request.service.library.contents())
+    tree = folder_tree(request.service.library.documents.contents())
     ticked = set(draft.within) & {one.pattern for one in all_in(tree)}
     others = as_fields(Filters(within=tuple(one for one in draft.within if one not in ticked), tags=draft.tags))
     seen = _seen(request, draft)
@@ -213,10 +213,10 @@ def _seen(request: PageRequest, draft: Draft) -> dict[str, Any]:
     That is nothing while nothing is chosen.
     """
     library = request.service.library
-    every, limits = library.contents(), Filters()
+    every, limits = library.documents.contents(), Filters()
     if not draft.everything:
         limits = Filters(within=draft.within, tags=draft.tags) or NOBODY.limits
-    seen = every if not limits else library.seen_by(limits).contents()
+    seen = every if not limits else library.seen_by(limits).documents.contents()
     name = names_below(outermost(seen.roots))
     names = tuple(name(path) for path in islice(sorted(seen.documents), _NAMED))
     folders = [(one.place, one.count) for one in _parting(folder_tree(seen))][:_NAMED]

@@ -78,8 +78,8 @@ def view_rows(
     fitting = [one for one in every if outcome not in OUTCOMES or one[2] == outcome]
     ordered = sorted(fitting, key=_ORDERS.get(order, _ORDERS["number"]), reverse=down)
     shown = [(*one, _quoted(one[1])) for one in ordered[start : start + ROWS]]
-    located = iter(library.locate([quotation[0] for *_, quoted in shown for quotation in quoted]))
-    name = library.place_names()
+    located = iter(library.documents.locate([quotation[0] for *_, quoted in shown for quotation in quoted]))
+    name = library.documents.place_names()
     rows = tuple(
         _view_row(
             name,
@@ -268,7 +268,7 @@ def download(request: PageRequest) -> Response:
     with request.history() as history:
         kept = _kept(request)
         answers, corrections = history.answers(kept.id), history.corrections(kept.id)
-    content = answers_in_form(suffix, answers, request.library.place_names(), corrections)
+    content = answers_in_form(suffix, answers, request.library.documents.place_names(), corrections)
     return attachment(content, f"answers{suffix}", TABLE_TYPES[suffix])
 
 

@@ -23,7 +23,7 @@ def sources(request: PageRequest) -> Response:
     """Show what can be chosen, with what is chosen; `find` holds words that names of documents must have."""
     fields = query_fields(request.query_params.multi_items())
     filters, wanted = filters_of(fields), text_field(fields, "find")
-    contents, held = request.library.contents(), request.library.overview()
+    contents, held = request.library.documents.contents(), request.library.documents.overview()
     tree, places = folder_tree(contents, most=_MOST_OF_ONE, containing=wanted), _places(folder_tree(contents))
     listed = _places(tree)
     shown: dict[str, Any] = {

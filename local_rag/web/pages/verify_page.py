@@ -47,7 +47,7 @@ ROUTES = (Route("/verify", form), Route("/verify", check, methods=["POST"]))
 
 
 def _shown(request: PageRequest, found: Verification, kind: str, within: str) -> Response:
-    name = request.library.place_names()
+    name = request.library.documents.place_names()
     if kind == "word":
         return attachment(verification_as_word(found, name), "checked.docx", _WORD)
     if kind == "markdown":
@@ -58,7 +58,7 @@ def _shown(request: PageRequest, found: Verification, kind: str, within: str) ->
 
 
 def _page(request: PageRequest, text: str, within: str, found: Verification | None) -> Response:
-    documents = request.library.contents().documents if found else {}
+    documents = request.library.documents.contents().documents if found else {}
     statements = [_statement(request, one, documents) for one in found.statements] if found else []
     said = headline(found) if found else ""
     shown: dict[str, Any] = {"text": text, "within": within, "statements": statements, "headline": said, "most": _MOST}

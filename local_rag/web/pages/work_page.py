@@ -10,7 +10,7 @@ _LAST = 8
 
 def work(request: PageRequest) -> Response:
     """Show what can be done, with the last tables and files of questions of this person."""
-    tables = request.library.tables_of(request.person.id).all()
+    tables = request.library.tables.saved(request.person.id).all()
     with request.history() as history:
         lists = history.question_lists()
     return request.page("work.html", tables=tables[:_LAST], lists=lists[:_LAST])

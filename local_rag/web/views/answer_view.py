@@ -90,7 +90,7 @@ def view_answer(
     last = max((len(answer.read), *(one.number for one in answer.citations)))
     sources = range(1, last + 1) if answer.answered and not (answer.found or answer.table) else ()
     cited = {one.number: one.passage for one in answer.citations}
-    documents = library.contents().documents if library and answer.found else {}
+    documents = library.documents.contents().documents if library and answer.found else {}
     kind = answer.plan.kind if answer.plan else ""
     return {
         # Text of documents is shown as it is, not as Markdown.
@@ -156,7 +156,7 @@ def _link_cards(library: View, made: Sequence[Card]) -> list[Card]:
             address=address_of(location.document, card.passage, card.best) if location.document is not None else "",
             image=_image_of(location, card.passage),
         )
-        for card, location in zip(made, library.locate([card.passage for card in made]), strict=True)
+        for card, location in zip(made, library.documents.locate([card.passage for card in made]), strict=True)
     ]
 
 
@@ -243,7 +243,7 @@ def _view_sources(
         if cited := next((one for one in left if one.passage.path == source.path), None):
             left.remove(cited)
             view |= {"number": cited.number, "anchor": f"{anchor}-{cited.number}"}
-            document = library.locate([cited.passage])[0].document if library else None
+            document = library.documents.locate([cited.passage])[0].document if library else None
             if document is not None:
                 view["address"] = address_of(document, cited.passage, _row_in(cited.passage, source))
         shown.append(view)

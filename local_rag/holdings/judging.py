@@ -2,34 +2,34 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from local_rag.answering.answerer import Answerer
-from local_rag.answering.pace import pace_of
 from local_rag.answering.probability import prompt_recipe, valid
 from local_rag.asking import Mark, ReadPlace
-from local_rag.catalogue.library_status import Status
-from local_rag.errors import LocalRagError, MissingError, ModelError
+from local_rag.errors import LibraryError, LocalRagError, MissingError, ModelError
 from local_rag.feedback.gaps import Gap, find_gaps
 from local_rag.feedback.marks import GateBase, Marked, Marks, MarksEffect, lifted
-from local_rag.holdings import Holdings
-from local_rag.index.protocol import Index
+from local_rag.holdings.access import Access
+from local_rag.holdings.documents import Documents
 from local_rag.keys import key_of
-from local_rag.model_records import PLAIN_FORM
+from local_rag.model_records import PLAIN_FORM, Calibration
 from local_rag.models.choice import calibration_of, find, identity_of
 from local_rag.records import Answer
-from local_rag.retrieval.live_searcher import OpenSearcher, live_index, require_sound
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace
 from local_rag.store.asked_questions import AskedQuestions, Asker, lines_of, same_question
 from local_rag.store.connect import remembered
-from local_rag.store.database import Store
-from local_rag.store.published import require_own
-from local_rag.store.recorded_questions import add_question, add_wrong_answer, forget_marked
-from local_rag.store.seen import Seen
+from local_rag.store.recorded_questions import (
+    QUESTIONS_FILE,
+    add_question,
+    add_wrong_answer,
+    forget_marked,
+    wrong_answers,
+)
 from local_rag.text.tokens import question_terms
 
 _LIFTED_FROM = 60  # passages among which those of marked answers are looked for
@@ -63,8 +63,11 @@ class Marking:
 UNMARKED = Marking()
 
 
-class Judged(Holdings):
-    """What is known of the questions that were asked of a library, as somebody with limits may know it."""
+class Feedback:
+    """What people said of the answers to their questions, and what that changes."""
+
+    def __init__(self, access: Access, documents: Documents) -> None:
+        self._access, self._documents = access, documents
 
     def mark(self, question: str | None, mark: Mark | None, *, chunk_id: int | None = None) -> Marked:
         """Mark the last answer to a question as right or wrong, or with None take its mark back.
@@ -74,7 +77,7 @@ class Judged(Holdings):
         with `chunk_id`, the passage that it stood on or 0 for none, the mark is kept all the same.
         """
         self._require_retention()
-        asked, passage = self._asked, self.passage(chunk_id) if chunk_id else None
+        asked, passage = self._asked, self._documents.passage(chunk_id) if chunk_id else None
         try:
             meant = asked.find(question, marked=mark is None)
         except MissingError:
@@ -87,28 +90,16 @@ class Judged(Holdings):
             at = f"{place.path}{place.lines}", place.sha256
         marked = self._marks.mark(meant, mark)
         if mark == "wrong":
-            add_wrong_answer(self.folder, meant.question, *at, marked=True)
+            add_wrong_answer(self._access.folder, meant.question, *at, marked=True)
         elif mark == "right" and at[0]:
-            add_question(self.folder, meant.question, *at, marked=True)
+            add_question(self._access.folder, meant.question, *at, marked=True)
         else:
-            forget_marked(self.folder, lambda one: one == meant.question)
+            forget_marked(self._access.folder, lambda one: one == meant.question)
         return marked
 
     def marks(self) -> MarksEffect:
         """Return what the marks of those who may see the same come to: what they changed, and what that gains."""
         return self._marks.effect()
-
-    def status(self) -> Status:
-        """Return what the library contains, how it was built, what is stale and why, and what marks come to."""
-        found = super().status()
-        with suppress(LocalRagError):
-            effect = self.marks()
-            if effect.right or effect.wrong:
-                answered_from = found.answered_from
-                if answered_from is not None or effect.answer_from != effect.shipped_from:
-                    answered_from = effect.answer_from
-                return replace(found, answered_from=answered_from, marks=asdict(effect))
-        return found
 
     def ship_gate(self) -> str:
         """Give answers as shipped again, whatever the marks say, until there are enough new ones."""
@@ -130,9 +121,9 @@ class Judged(Holdings):
         found = self._asked.open_questions()
         if not found:
             return []
-        paths = self.contents().documents
-        with self._shared.one_at_a_time, self._reading() as (store, seen):
-            index = self._index_of(store, seen)
+        paths = self._documents.contents().documents
+        with self._access.shared.one_at_a_time, self._access.opened() as (store, seen):
+            index = self._access.index_of(store, seen)
 
             def is_known(word: str, language: str) -> bool:
                 terms = question_terms(word, language)
@@ -140,80 +131,76 @@ class Judged(Holdings):
 
             return find_gaps(found, self._embed, is_known, paths)
 
+    @property
+    def questions_file(self) -> Path:
+        """Return the file to which `record_question` adds."""
+        return self._access.folder / QUESTIONS_FILE
+
+    def record_question(self, question: str, chunk_id: int) -> None:
+        """Add a question and the passage that answers it to the library's own evaluation dataset."""
+        self._require_retention()
+        passage = self._documents.passage(chunk_id)
+        add_question(self._access.folder, question, f"{passage.path}{lines_of(passage)}", passage.sha256)
+
+    def wrong_answers(self) -> list[str]:
+        """Return the questions that wait for the right passage; who sees only a part sees none of others."""
+        return [] if self._access.limits else wrong_answers(self._access.folder)
+
+    def _require_retention(self) -> None:
+        if not self._access.settings.retention.conversations:
+            raise LibraryError("The setting history is off, so no question is written to a file; turn it on first.")
+
     def _embed(self, texts: Sequence[str]) -> np.ndarray | None:
         with suppress(ModelError):
-            return self._open_searcher().searcher.embed(texts)
+            return self._access.open_searcher().searcher.embed(texts)
         return None
 
     @property
     def _asked(self) -> AskedQuestions:
-        return AskedQuestions(self.folder, Asker.of(self._person, self._limits))
+        return AskedQuestions(self._access.folder, Asker.of(self._access.person, self._access.limits))
 
     @property
     def _marks(self) -> Marks:
         return Marks(self._asked, self._known_base)
 
-    def _marking(self, question: str, *, marked: bool) -> Marking:
+    def marking(self, question: str, *, marked: bool) -> Marking:
         """Return what puts the passages for a question in order, and notes whether it is a follow-up."""
         words = same_question(question)
         return Marking(question, words, self._asked.marked_places(words) if marked else ())
 
-    def _asked_epoch(self) -> int:
-        return self._asked.epoch() if self.settings.retention.conversations else 0
+    def epoch(self) -> int:
+        """Return the number of the present answers, which deleting what was asked raises."""
+        return self._asked.epoch() if self._access.settings.retention.conversations else 0
 
     def record_again(self, question: str, answer: Answer, *, follows: bool) -> None:
         """Record that an answer was given again; with earlier turns it may be that to a follow-up."""
         words = "" if follows else same_question(question)
-        self._record(answer, Marking(question, words), self._asked_epoch())
+        self.record(answer, Marking(question, words), self.epoch())
 
-    def _record(self, answer: Answer, marking: Marking, epoch: int, *, counted: bool = False) -> bool:
+    def record(self, answer: Answer, marking: Marking, epoch: int, *, counted: bool = False) -> bool:
         """Record an answer if questions are kept, and count it if it is `counted`; return whether that was done."""
-        if not (self.settings.retention.conversations and self._has_store):
+        if not (self._access.settings.retention.conversations and self._access.has_store):
             return False
-        base = self._shared.gate_base
+        base = self._access.shared.gate_base
         recipe = base.recipe if base else ""
         return self._asked.add(answer, words=marking.words, recipe=recipe, epoch=epoch, counted=counted)
 
     def _known_base(self) -> GateBase:
         """Return the gate without marks, or while the answer model is missing one that no mark is about."""
         with suppress(ModelError):
-            return self._gate_base()
+            return self.gate_base()
         return GateBase(None, PLAIN_FORM, "")
 
-    def _gate_base(self) -> GateBase:
+    def gate_base(self) -> GateBase:
         """Return the gate as it is without marks."""
-        shared = self._shared
+        shared = self._access.shared
         if shared.gate_base is None:
-            model, reader = find(self.settings, "answer"), identity_of(self.settings, "rerank")
-            calibration = calibration_of(model, remembered(self.folder, shared.generations))
+            model, reader = find(self._access.settings, "answer"), identity_of(self._access.settings, "rerank")
+            calibration = calibration_of(model, remembered(self._access.folder, shared.generations))
             recipe = key_of(model.identity, prompt_recipe(reader, model.form))
             shared.gate_base = GateBase(valid(calibration, reader, model.form), model.form, recipe)
         return shared.gate_base
 
-    def _open_answerer(self) -> Answerer:
-        """Return what answers, with the answer model, which is loaded when it is needed, and the present gate."""
-        shared, base = self._shared, self._gate_base()
-        if shared.answerer is None:
-            embedder, model = find(self.settings, "embed"), find(self.settings, "answer")
-            shared.answerer = Answerer(
-                shared.answer_model.open,
-                form=base.form,
-                close_from=embedder.close_from,
-                translates=model.translates,
-                pace=pace_of(model),
-            )
-        shared.answerer.calibration = self._marks.gated(base)
-        return shared.answerer
-
-    def _open_searcher(self) -> OpenSearcher:
-        """Open the live index, or the part of it that is seen, unless it is open already."""
-        return self._shared.searcher.open(self.settings, self._shared.given, self._limits)
-
-    def _index_of(self, store: Store, seen: Seen | None) -> Index:
-        """Return the live index of an open store, open, or the part of it that is seen."""
-        index = live_index(self._shared.indexes, self.settings, self.folder)
-        require_sound(index)
-        require_own(index.passages() or store, index)
-        index = index.showing(seen.told) if seen else index
-        index.open()
-        return index
+    def calibration(self) -> Calibration | None:
+        """Return how answers are judged at present: as the gate is without marks, and as they change it."""
+        return self._marks.gated(self.gate_base())

@@ -1,0 +1,1 @@
+"""What somebody may see of a library, part by part."""
