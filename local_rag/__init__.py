@@ -10,10 +10,12 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from local_rag.answer_records import Answer, Citation, Found, FoundPlace, Quote, Written
     from local_rag.asking import AskOptions, FilterFields, Filters, Turn
     from local_rag.catalogue.contents import ListedDocument
     from local_rag.catalogue.library_status import Status
     from local_rag.conversation import Conversation
+    from local_rag.document_records import Skipped
     from local_rag.errors import (
         LibraryError,
         LocalRagError,
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from local_rag.indexing.indexer import IndexReport
     from local_rag.library import AnswerStream, Library
     from local_rag.maintenance.removal import Removal
-    from local_rag.records import Answer, Citation, Found, FoundPlace, Passage, Progress, Quote, Skipped, Written
+    from local_rag.passage_records import Passage
+    from local_rag.progress_records import Progress
 
 _HOMES = {
     "asking": "AskOptions FilterFields Filters Turn",
@@ -37,7 +40,10 @@ _HOMES = {
     "indexing.indexer": "IndexReport",
     "library": "AnswerStream Library",
     "maintenance.removal": "Removal",
-    "records": "Answer Citation Found FoundPlace Passage Progress Quote Skipped Written",
+    "answer_records": "Answer Citation Found FoundPlace Quote Written",
+    "document_records": "Skipped",
+    "passage_records": "Passage",
+    "progress_records": "Progress",
 }
 
 __all__ = [

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Literal, TypedDict
 
+from local_rag.answer_records import Answer, Outcome
 from local_rag.errors import QuestionError, require_known
 from local_rag.plan_records import Kind
-from local_rag.records import Answer, Outcome
 
 MAX_QUESTION = 4000  # characters
 MAX_CHECKED = 400_000  # characters of a text whose statements are checked

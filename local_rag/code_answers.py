@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from local_rag.answer_records import Answer, Found
 from local_rag.answering.pipeline import answer_of
 from local_rag.asking import Filters
 from local_rag.digests.digest_answers import answer_digest
 from local_rag.holdings.access import Access
 from local_rag.holdings.documents import Documents
 from local_rag.holdings.held_tables import Tables
-from local_rag.records import Answer, Found
 from local_rag.retrieval.find_question import FindQuestion, find_question
 from local_rag.retrieval.question import Question
 from local_rag.tables.answer import answer_from_rows, as_answer

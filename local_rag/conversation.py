@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from local_rag.answer_records import Answer, Written
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, KeptConversation, KeptTurn, Turn
 from local_rag.display import Name
-from local_rag.records import Answer, Passage, Written
+from local_rag.passage_records import Passage
 from local_rag.store.history import History
 from local_rag.understanding.question_reader import read_plan
 from local_rag.understanding.replies import reply_to_small_talk

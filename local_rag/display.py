@@ -9,17 +9,10 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
-from local_rag.records import (
-    SHOWN_TABLE_ROWS,
-    Answer,
-    Found,
-    Passage,
-    Provenance,
-    Stage,
-    TableAnswer,
-    VersionValue,
-    heading_path,
-)
+from local_rag.answer_records import SHOWN_TABLE_ROWS, Answer, Found, TableAnswer, VersionValue
+from local_rag.document_records import Provenance, heading_path
+from local_rag.passage_records import Passage
+from local_rag.progress_records import Stage
 
 # C0 (except tab and newline), DEL and C1 can move the cursor or change colours; bidirectional controls reorder text;
 # lone surrogates, from file names that are not UTF-8, cannot be printed.

@@ -10,6 +10,7 @@ from queue import SimpleQueue
 from threading import Event
 from typing import Any, Self, Unpack
 
+from local_rag.answer_records import Answer, Shown, Written
 from local_rag.answering.answerer import Answerer, AnswerModel
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.answering.prompt import source_text
@@ -53,8 +54,8 @@ from local_rag.models.embedder import Embedder
 from local_rag.models.engine_address import open_engine_relay
 from local_rag.models.reader import Reader
 from local_rag.offline import close, set_switches
+from local_rag.progress_records import OnProgress, Progress, ignore
 from local_rag.reading.ocr import engine as ocr_engine
-from local_rag.records import Answer, OnProgress, Progress, Shown, Written, ignore
 from local_rag.retrieval.filters import Sight
 from local_rag.retrieval.live_searcher import LiveSearcher
 from local_rag.retrieval.question import read_question

@@ -19,10 +19,11 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from local_rag.document_records import Chunker
 from local_rag.errors import LibraryError, nearest
 from local_rag.files import SETTINGS_FILE
 from local_rag.model_records import InstalledModel
-from local_rag.records import Chunker, ContextMode, WrittenForm
+from local_rag.passage_records import ContextMode, WrittenForm
 
 # The library remembers the settings that shape its index, so `search` and `ask` do not need the flags of `index`.
 # Only the user permits these, in the environment or in a file of the user's own: whoever made a library did not.

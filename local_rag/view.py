@@ -8,6 +8,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from local_rag.answer_records import Answer, BeingRead, Found, Written
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.pace import pace_of
 from local_rag.answering.pipeline import AnswerPipeline, Telling
@@ -40,8 +41,9 @@ from local_rag.holdings.judging import UNMARKED, Feedback, Marking
 from local_rag.llama.generator import never
 from local_rag.models.choice import chosen, find, identity_of
 from local_rag.models.reader import Reader
+from local_rag.passage_records import Passage
 from local_rag.plan_records import Kind, Plan
-from local_rag.records import Answer, BeingRead, Found, OnProgress, Passage, Written, ignore
+from local_rag.progress_records import OnProgress, ignore
 from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words, scope_of
 from local_rag.retrieval.find_question import FindQuestion, Phrase, any_question, as_words
 from local_rag.retrieval.question import Question, read_question

@@ -26,11 +26,11 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from local_rag import Library  # noqa: E402  found only after the line above
+from local_rag.answer_records import Answer, Citation  # noqa: E402
 from local_rag.asking import AskOptions, Filters  # noqa: E402
 from local_rag.files import uploads_folder  # noqa: E402
 from local_rag.index.generations import Generations  # noqa: E402
 from local_rag.models.registry import resolve  # noqa: E402
-from local_rag.records import Answer, Citation  # noqa: E402
 from local_rag.store.database import Store  # noqa: E402
 from local_rag.store.history import History  # noqa: E402
 from local_rag.store.people_file import People, list_people  # noqa: E402

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.document_records import Skipped
 from local_rag.errors import ReadError, StoppedError
 from local_rag.files import LocalDisk
 from local_rag.index.protocol import Allowed, Contents, DocumentRows
@@ -24,12 +25,12 @@ from local_rag.library import Parts
 from local_rag.llama.generator import Counts, Request, Stoppable, Token
 from local_rag.model_records import AnswerForm, InstalledModel
 from local_rag.models.reader import Reading
+from local_rag.passage_records import Passage
 from local_rag.reading.converters.pdf import Recognize
 from local_rag.reading.isolate import ReadFile, skipped
 from local_rag.reading.read import parse, read_file
 from local_rag.reading.relations import relations_of
 from local_rag.reading.split import Splitting
-from local_rag.records import Passage, Skipped
 
 _IN_FLIGHT = 4
 _UNUSABLE = 20  # of 256 sentences that the quick workers write

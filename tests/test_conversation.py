@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from local_rag.asking import AskOptions, Filters
-from local_rag.conversation import FORGOTTEN, NOT_KEPT, Conversation
-from local_rag.errors import LibraryError, MissingError
-from local_rag.records import (
+from local_rag.answer_records import (
     Answer,
     Citation,
     Found,
     FoundPlace,
-    Passage,
-    Provenance,
     TableAnswer,
     TableSource,
     VersionValue,
     Written,
 )
+from local_rag.asking import AskOptions, Filters
+from local_rag.conversation import FORGOTTEN, NOT_KEPT, Conversation
+from local_rag.document_records import Provenance
+from local_rag.errors import LibraryError, MissingError
+from local_rag.passage_records import Passage
 from local_rag.store.history import History
 from local_rag.store.history_file import HISTORY_FILE
 from tests.fakes import passage

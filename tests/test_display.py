@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 import pytest
 
+from local_rag.answer_records import Answer, Citation, Quote, Shown
 from local_rag.display import (
     answer_as_dict,
     csv_cell,
@@ -20,7 +21,9 @@ from local_rag.display import (
     printable,
     printable_json,
 )
-from local_rag.records import Answer, Citation, Hit, Passage, Progress, Quote, Shown, Skipped
+from local_rag.document_records import Skipped
+from local_rag.passage_records import Hit, Passage
+from local_rag.progress_records import Progress
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from local_rag.answer_records import Answer, Citation, SentenceSupport, TableAnswer, TableValue
 from local_rag.asking import AskOptions, Filters, Turn
 from local_rag.model_records import Calibration
-from local_rag.records import Answer, Citation, Hit, SentenceSupport, TableAnswer, TableValue
+from local_rag.passage_records import Hit
 from local_rag.serialization import from_plain, to_line
 from local_rag.serving.requests import AskRequest
 from tests.fakes import passage

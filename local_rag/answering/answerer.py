@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
+from local_rag.answer_records import Answer, Outcome
 from local_rag.answering.answer_checks import gives, is_seen
 from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.compose import Part, compose, text_of
@@ -35,7 +36,6 @@ from local_rag.asking import Turn
 from local_rag.llama.generator import Generator, Vocabulary, log_odds_of_yes
 from local_rag.llama.models_in_use import open_answer_engine
 from local_rag.model_records import PLAIN_FORM, AnswerForm, Calibration, InstalledModel
-from local_rag.records import Answer, Outcome
 from local_rag.retrieval.question import Question
 from local_rag.text.tokens import keyword_tokens
 from local_rag.understanding.question_reader import read_plan

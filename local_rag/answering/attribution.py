@@ -13,7 +13,7 @@ from pathlib import PurePath
 
 from local_rag.answering.selection import Source
 from local_rag.answering.units import Unit, headings_of, source_heading
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.text.facts import Fact, missing_facts
 from local_rag.text.facts import Source as FactSource
 from local_rag.text.question_names import question_names

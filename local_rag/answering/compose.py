@@ -4,14 +4,15 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from local_rag.answer_records import Answer, Citation, Outcome, Quote, SentenceSupport, Shown
 from local_rag.answering.answer_checks import asks_of_all_rows, gives_number
 from local_rag.answering.attribution import Attribution
 from local_rag.answering.blocks import Kind
 from local_rag.answering.selection import Source, run_of, shown_of
 from local_rag.answering.translations import translated
 from local_rag.answering.units import Unit, source_heading, split_units
+from local_rag.passage_records import Passage
 from local_rag.plan_records import Plan
-from local_rag.records import Answer, Citation, Outcome, Passage, Quote, SentenceSupport, Shown
 from local_rag.retrieval.question import Question
 from local_rag.text.list_labels import label_at
 from local_rag.text.tokens import keyword_tokens

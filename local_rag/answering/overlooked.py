@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from local_rag.answer_records import Answer
 from local_rag.answering.compose import DIFFERS, NO_VALUE, OF_ALL_ROWS, OTHER_ROW, OTHER_TIME
 from local_rag.answering.selection import Ranked
 from local_rag.answering.units import Unit, own_day
+from local_rag.passage_records import Passage
 from local_rag.plan_records import AnswerType
-from local_rag.records import Answer, Passage
 from local_rag.retrieval.question import Question
 from local_rag.text.cell_values import is_missing
 from local_rag.text.dates import Date, dates_in, find_dates

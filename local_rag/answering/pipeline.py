@@ -11,6 +11,7 @@ from functools import partial
 from time import perf_counter
 from typing import TypeAlias
 
+from local_rag.answer_records import Answer, BeingRead, Citation, Correction, Found, Written
 from local_rag.answering.answerer import Answerer, Draft
 from local_rag.answering.compose import compose_overlooked
 from local_rag.answering.overlooked import is_dated, overlooked
@@ -28,10 +29,11 @@ from local_rag.answering.translations import translated
 from local_rag.answering.version_remarks import name_versions
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
 from local_rag.display import found_headline, times
+from local_rag.document_records import heading_path
 from local_rag.errors import StoppedError
 from local_rag.llama.generator import never
 from local_rag.models.reader import Reader
-from local_rag.records import Answer, BeingRead, Citation, Correction, Found, Passage, Written, heading_path
+from local_rag.passage_records import Passage
 from local_rag.retrieval.document_names import name_documents
 from local_rag.retrieval.question import Question, asked_on, for_code, read_question
 from local_rag.retrieval.searcher import Trace

@@ -5,10 +5,11 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from local_rag.answer_records import CORRECTED, Answer, Quote, TableAnswer
 from local_rag.answering.translations import translated
 from local_rag.answering.units import split_units
 from local_rag.display import Name, display_path, one_line, provenance_as_text
-from local_rag.records import CORRECTED, Answer, Passage, Quote, TableAnswer
+from local_rag.passage_records import Passage
 
 _SURE, _HALF = 0.85, 0.5  # a probability below the first is told, one below the second makes an answer doubtful
 _MOST_LINES, _LONGEST_LINE, _LONGEST_QUOTE = 10, 300, 4000  # of a quotation; the last two in characters

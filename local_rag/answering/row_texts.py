@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from local_rag.answering.blocks import COLUMNS, Block
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.text.sheet_rows import table_of
 
 _SHEET_ROW = re.compile(r"Row \d+: ")

@@ -12,10 +12,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
+from local_rag.answer_records import Shown
 from local_rag.answering.blocks import Kind
 from local_rag.answering.units import Unit, headings_of, source_heading, split_units
 from local_rag.models.reader import Reader, reranked_text
-from local_rag.records import Passage, Shown
+from local_rag.passage_records import Passage
 from local_rag.retrieval.document_names import DocumentNames
 from local_rag.text.dates import find_dates
 from local_rag.text.struck import struck_spans

@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from local_rag.answer_records import Answer, Citation, Quote, VersionValue
 from local_rag.answering.units import Unit, split_units
 from local_rag.asking import Filters
 from local_rag.display import version_lines
-from local_rag.records import Answer, Citation, Passage, Quote, VersionValue
+from local_rag.passage_records import Passage
 from local_rag.retrieval.version_families import Version, Versions, corresponding, shared, words_of
 from local_rag.text.facts import Fact, Source, find_facts, normalize
 

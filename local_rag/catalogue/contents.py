@@ -20,7 +20,7 @@ from local_rag.files import is_locked
 from local_rag.index.protocol import Indexes
 from local_rag.indexing.changes import FileState, file_state
 from local_rag.indexing.roots import Roots
-from local_rag.records import Passage, found_passage
+from local_rag.passage_records import Passage, found_passage
 from local_rag.retrieval.filters import document_filter
 from local_rag.store.counts import count_rows
 from local_rag.store.database import Store, StoredDocument

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.answering.probability import valid
+from local_rag.document_records import Note
 from local_rag.errors import DamagedLibraryError, ModelError
 from local_rag.files import LOCAL_DISK, Disk, folder_bytes, is_locked
 from local_rag.index.generations import SEGMENTS
@@ -17,8 +18,8 @@ from local_rag.indexing.fingerprint import differences, make_fingerprint
 from local_rag.indexing.sentence_writer import SENTENCE_SECONDS, plan_of
 from local_rag.model_records import PLAIN_FORM, InstalledModel, Role
 from local_rag.models.choice import calibration_of, chosen, find
+from local_rag.passage_records import ContextMode
 from local_rag.reading.formats import is_expected
-from local_rag.records import ContextMode, Note
 from local_rag.settings import Settings
 from local_rag.store.connect import remembered_settings
 from local_rag.store.context_rows import count_unwritten

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
-from local_rag.records import LinkKind, Passage
+from local_rag.document_records import LinkKind
+from local_rag.passage_records import Passage
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.related_documents import (
     StoredLink,

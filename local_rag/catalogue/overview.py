@@ -13,7 +13,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from local_rag.display import Name, one_line
-from local_rag.records import Chunk, DocumentFacts
+from local_rag.document_records import Chunk
+from local_rag.passage_records import DocumentFacts
 from local_rag.store.database import Store
 from local_rag.text.languages import language_of
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 from rich.cells import get_character_cell_size
 
+from local_rag.answer_records import SHOWN_TABLE_ROWS, Answer, TableAnswer, Written
 from local_rag.answering.remarks import remarks, sources_as_lines
 from local_rag.asking import AskOptions
 from local_rag.cli.options import no_matching_document
 from local_rag.display import display_path, printable, row_lines
-from local_rag.records import SHOWN_TABLE_ROWS, Answer, TableAnswer, Written
 
 
 class AnswerText:

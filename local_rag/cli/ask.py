@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from local_rag.answer_records import Answer, Written
 from local_rag.answering.translations import is_answered_in_english
 from local_rag.asking import AskOptions
 from local_rag.cli.answer_output import AnswerText, print_below
@@ -24,7 +25,7 @@ from local_rag.cli.options import (
 from local_rag.cli.progress import IndexProgress
 from local_rag.cli.search import passage_as_text
 from local_rag.display import answer_as_dict, one_line, printable_json
-from local_rag.records import Answer, Passage, Written
+from local_rag.passage_records import Passage
 from local_rag.serialization import from_plain
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from local_rag.answer_records import Answer, Written
 from local_rag.asking import AskOptions, KeptConversation, Turn
 from local_rag.cli.answer_output import AnswerText, print_below
 from local_rag.cli.loaded import Loaded
@@ -25,7 +26,6 @@ from local_rag.cli.search import passage_as_text
 from local_rag.display import answer_as_dict, display_path, one_line, printable, printable_json
 from local_rag.errors import LocalRagError, MissingError
 from local_rag.files import permissions_of_regular, writable, write_whole
-from local_rag.records import Answer, Written
 from local_rag.serialization import from_plain
 
 if TYPE_CHECKING:

@@ -34,7 +34,7 @@ from local_rag.evaluation.evaluate import compare_reports, evaluate, load_report
 from local_rag.evaluation.ranking_metrics import METRICS
 from local_rag.files import DEFAULT_FOLDER
 from local_rag.models.choice import find
-from local_rag.records import ContextMode
+from local_rag.passage_records import ContextMode
 from local_rag.settings import resolve_settings
 
 _DRAFTED = Path("my-eval")

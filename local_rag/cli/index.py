@@ -14,13 +14,14 @@ import click
 from local_rag.cli.options import PATH, Command, has_own_process, library_options, model_option, open_library
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import counted, describe_contexts, display_path, duration, one_line, printable, printable_json
+from local_rag.document_records import Chunker, Note, Skipped
 from local_rag.errors import LocalRagError
 from local_rag.indexing.indexer import IndexReport
 from local_rag.indexing.watch import Watch, batches
 from local_rag.library import Library
 from local_rag.machine import give_way
+from local_rag.passage_records import ContextMode, WrittenForm
 from local_rag.reading.mailbox import thunderbird_profiles, zotero_folders
-from local_rag.records import Chunker, ContextMode, Note, Skipped, WrittenForm
 from local_rag.settings import Settings
 
 _SHOWN = 20  # lines of a list; all are in the JSON

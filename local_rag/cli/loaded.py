@@ -11,7 +11,7 @@ import click
 from local_rag.cli.options import has_own_process
 from local_rag.display import duration, one_line
 from local_rag.files import DEFAULT_FOLDER
-from local_rag.records import Progress
+from local_rag.progress_records import Progress
 from local_rag.serialization import from_plain
 from local_rag.serving.leaving import leave, may_leave
 from local_rag.serving.socket_client import Running, ask_server

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from local_rag.answer_records import Answer
 from local_rag.asking import AskOptions
 from local_rag.cli.options import open_library
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import counted, display_path, one_line, printable_json
 from local_rag.errors import LocalRagError, QuestionError
-from local_rag.records import Answer, Progress
+from local_rag.progress_records import Progress
 from local_rag.serialization import from_plain
 from local_rag.serving.answer_files import COLUMNS, AnswerFile, cells, csv_line, json_line
 from local_rag.serving.socket_client import ask_server

@@ -4,7 +4,7 @@ import sys
 import time
 
 from local_rag.display import STAGES, printable
-from local_rag.records import Progress
+from local_rag.progress_records import Progress
 
 _LINE_SECONDS = 30.0
 

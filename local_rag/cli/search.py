@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from local_rag.answer_records import Correction, Found
 from local_rag.asking import AskOptions, Filters
 from local_rag.cli.loaded import Loaded
 from local_rag.cli.options import (
@@ -37,7 +38,7 @@ from local_rag.display import (
 )
 from local_rag.errors import LocalRagError
 from local_rag.files import permissions_of_regular, writable, write_whole
-from local_rag.records import Correction, Found, Passage
+from local_rag.passage_records import Passage
 from local_rag.serialization import from_plain
 
 _TOP = 10

@@ -9,14 +9,15 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import product
 
+from local_rag.answer_records import Answer, Citation, Quote
 from local_rag.catalogue.contents import WholeDocument
 from local_rag.digests.brief import DEFAULT_LINES, LISTS, Brief, write_brief
 from local_rag.digests.differences import Change, compare
 from local_rag.digests.named_documents import NamedDocuments
 from local_rag.digests.output import headline
 from local_rag.digests.statements import DocumentText, Place
+from local_rag.passage_records import Passage
 from local_rag.plan_records import Plan
-from local_rag.records import Answer, Citation, Passage, Quote
 from local_rag.store.database import StoredDocument
 from local_rag.text.quantities import find_numbers
 from local_rag.text.tokens import keyword_tokens

@@ -11,10 +11,11 @@ from local_rag.answering.blocks import Kind
 from local_rag.answering.units import Unit, split_units
 from local_rag.catalogue.contents import WholeDocument
 from local_rag.display import Name, display_path
+from local_rag.document_records import Document, Heading, page_number
+from local_rag.passage_records import Passage
 from local_rag.reading.formats import format_named
 from local_rag.reading.markdown import find_headings
 from local_rag.reading.structure import line_starts
-from local_rag.records import Document, Heading, Passage, page_number
 from local_rag.text.sentences import split_sentences
 from local_rag.text.words import plain
 

@@ -13,12 +13,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import median
 from typing import Any, Literal, get_args
 
+from local_rag.answer_records import Answer, Shown
 from local_rag.asking import Turn
 from local_rag.display import version_lines
 from local_rag.evaluation.dataset import Dataset, Question
 from local_rag.evaluation.ranking_metrics import by_question, paired_test, wilson_interval
 from local_rag.library import Library
-from local_rag.records import Answer, Progress, Shown
+from local_rag.progress_records import Progress
 from local_rag.text.dates import find_dates
 from local_rag.text.facts import Source, find_facts, normalize
 from local_rag.text.quantities import find_numbers

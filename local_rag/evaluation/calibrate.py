@@ -15,12 +15,14 @@ from pathlib import Path
 from local_rag.answering.answerer import Draft
 from local_rag.answering.pipeline import AnswerPipeline, Candidates
 from local_rag.answering.probability import Signals, fit, log_odds, probability, prompt_recipe, valid
+from local_rag.document_records import Chunk, Document
 from local_rag.errors import LibraryError
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
 from local_rag.library import Library
 from local_rag.model_records import Calibration
 from local_rag.models.choice import find, identity_of, with_calibration
-from local_rag.records import Chunk, Document, Passage, Progress
+from local_rag.passage_records import Passage
+from local_rag.progress_records import Progress
 from local_rag.retrieval.question import read_question
 from local_rag.store.connect import remembered_settings
 from local_rag.store.database import Store

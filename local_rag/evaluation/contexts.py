@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.catalogue.library_status import GAIN
+from local_rag.document_records import Chunk
 from local_rag.errors import DatasetError, LibraryError
 from local_rag.evaluation.calibrate import documents_of_library
 from local_rag.evaluation.dataset import Dataset, GoldenSpan, Question, load_dataset
 from local_rag.evaluation.draft_questions import choose_chunks, draft, reason_to_drop
 from local_rag.evaluation.evaluate import Ranker, ask_all, compare_reports, find_golden_files
 from local_rag.library import Library, Parts
-from local_rag.records import Chunk, OnProgress
+from local_rag.progress_records import OnProgress
 from local_rag.settings import Settings
 from local_rag.store.published import copy_store
 

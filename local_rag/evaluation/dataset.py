@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from local_rag.document_records import Chunk, Document, DocumentKind
 from local_rag.errors import DatasetError
 from local_rag.reading.read import as_document
-from local_rag.records import Chunk, Document, DocumentKind
 
 _LINES = re.compile(r":(\d+)(?:-(\d+))?\Z")
 Part = Literal["all", "choose", "report", "locked"]

@@ -14,6 +14,7 @@ from typing import Any
 from local_rag.answering.answerer import Answerer, answer_room
 from local_rag.answering.selection import whole_sources
 from local_rag.display import display_path
+from local_rag.document_records import Chunk, Document, Skipped, heading_path
 from local_rag.errors import DatasetError, ReadError
 from local_rag.evaluation.dataset import write_dataset
 from local_rag.indexing.situating_prompts import WINDOW_TOKENS, context_room
@@ -23,10 +24,11 @@ from local_rag.llama.generator import Generator, Request
 from local_rag.llama.models_in_use import open_answer_engine, open_engine
 from local_rag.model_records import InstalledModel
 from local_rag.models.own_models import TOKENIZER_FILE
+from local_rag.passage_records import Passage
+from local_rag.progress_records import Progress
 from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.split import Splitting
 from local_rag.reading.walk import Walk
-from local_rag.records import Chunk, Document, Passage, Progress, Skipped, heading_path
 from local_rag.retrieval.question import read_question
 
 _SYSTEM = "You write questions for testing a search engine."

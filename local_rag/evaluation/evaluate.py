@@ -23,6 +23,7 @@ from statistics import fmean
 from types import MappingProxyType
 from typing import Any
 
+from local_rag.document_records import Chunk
 from local_rag.errors import DatasetError, LibraryError
 from local_rag.evaluation.answer_figures import (
     compare_answers,
@@ -46,7 +47,7 @@ from local_rag.indexing.changes import ScannedFile, compare_documents
 from local_rag.indexing.document_rows import document_rows
 from local_rag.library import Library
 from local_rag.models.choice import chosen
-from local_rag.records import Chunk, Progress
+from local_rag.progress_records import Progress
 
 POOL = 150  # the largest depth at which recall is reported
 

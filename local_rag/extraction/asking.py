@@ -22,7 +22,7 @@ from local_rag.keys import key_of
 from local_rag.llama.generator import Generator, Request, never
 from local_rag.model_records import AnswerForm, probability_of
 from local_rag.models.reader import Reader
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 
 VERSION = 7  # of the code below and in checking.py: raise it when the same document is read or checked otherwise
 _SHARED_TOKENS = 1800  # of a document that is read at once, or of the passages of a longer one

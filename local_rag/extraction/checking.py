@@ -21,7 +21,7 @@ from local_rag.extraction.values import (
     whole_name,
     writes_decimal_commas,
 )
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.text.languages import language_of
 from local_rag.text.tokens import keyword_tokens
 

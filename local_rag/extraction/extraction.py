@@ -15,7 +15,8 @@ from local_rag.extraction.cells import Cell, cell_from
 from local_rag.extraction.columns import Column
 from local_rag.keys import key_of
 from local_rag.llama.generator import never
-from local_rag.records import Progress, found_passage
+from local_rag.passage_records import found_passage
+from local_rag.progress_records import Progress
 from local_rag.retrieval.version_families import Versions
 from local_rag.serialization import from_plain
 from local_rag.store.cell_rows import (

@@ -10,7 +10,7 @@ from local_rag.errors import LibraryError
 from local_rag.feedback.gate import REFIT_AFTER, Decided, Gate, decide, judge, moved, plain_gate, refit
 from local_rag.keys import key_of
 from local_rag.model_records import AnswerForm, Calibration
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.serialization import from_plain, to_line
 from local_rag.store.asked_questions import AskedQuestions
 

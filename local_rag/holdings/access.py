@@ -21,7 +21,7 @@ from local_rag.feedback.marks import GateBase
 from local_rag.files import Disk
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Index, Indexes
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.retrieval.filters import Sight
 from local_rag.retrieval.live_searcher import LiveSearcher, OpenSearcher, live_index, require_sound
 from local_rag.retrieval.searcher import Trace

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 
+from local_rag.answer_records import Answer
 from local_rag.asking import EVERYTHING, FilterFields, Filters, as_filters
 from local_rag.catalogue.browsing import Listing, Look, browse, look
 from local_rag.catalogue.contents import (
@@ -25,8 +26,8 @@ from local_rag.display import Name, names_below
 from local_rag.errors import LibraryError
 from local_rag.files import index_command
 from local_rag.holdings.access import Access
+from local_rag.passage_records import Passage
 from local_rag.reading.formats import is_expected
-from local_rag.records import Answer, Passage
 from local_rag.retrieval.filters import document_filter
 from local_rag.retrieval.version_families import Version
 from local_rag.store.database import NamedDocument, Store

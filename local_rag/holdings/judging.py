@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.answer_records import Answer
 from local_rag.answering.probability import prompt_recipe, valid
 from local_rag.asking import Mark, ReadPlace
 from local_rag.errors import LibraryError, LocalRagError, MissingError, ModelError
@@ -18,7 +19,6 @@ from local_rag.holdings.documents import Documents
 from local_rag.keys import key_of
 from local_rag.model_records import PLAIN_FORM, Calibration
 from local_rag.models.choice import calibration_of, find, identity_of
-from local_rag.records import Answer
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace
 from local_rag.store.asked_questions import AskedQuestions, Asker, lines_of, same_question

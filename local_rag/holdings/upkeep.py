@@ -15,7 +15,7 @@ from local_rag.maintenance.moved_roots import Root, list_roots, move_root
 from local_rag.maintenance.removal import Cleaning, clean, erase_ordered, finish_erasing
 from local_rag.maintenance.restore import repair_index, repair_store
 from local_rag.models.choice import find_for_index
-from local_rag.records import OnProgress, ignore
+from local_rag.progress_records import OnProgress, ignore
 from local_rag.store.connect import remembered
 from local_rag.store.context_rows import count_unwritten
 from local_rag.store.counts import is_unfinished

@@ -16,7 +16,7 @@ from local_rag.asking import Filters
 from local_rag.index.scoring import KeywordTuning
 from local_rag.index.vector_index import VectorTuning
 from local_rag.keys import key_of
-from local_rag.records import DocumentFacts, StoredChunk
+from local_rag.passage_records import DocumentFacts, StoredChunk
 from local_rag.text.tokens import TOKENS_VERSION
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Literal, NamedTuple
 
+from local_rag.document_records import Skipped
 from local_rag.files import GONE, LOCAL_DISK, Disk, FileStamp, stamp_of
 from local_rag.indexing.roots import Roots
 from local_rag.reading.mailbox import content_sha256, mailbox_of
 from local_rag.reading.walk import Walk
-from local_rag.records import Skipped
 from local_rag.store.database import Store, StoredDocument
 from local_rag.store.erasing import hidden_among
 

@@ -15,8 +15,8 @@ from zlib import crc32
 
 import numpy as np
 
+from local_rag.document_records import Chunk, heading_path
 from local_rag.keys import key_of
-from local_rag.records import Chunk, heading_path
 from local_rag.text.tokens import keyword_tokens
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from local_rag.records import Chunk, Document
+from local_rag.document_records import Chunk, Document
 from local_rag.retrieval.version_families import date_of_name, key_words, sketch
 from local_rag.text.dates import find_dates
 

@@ -9,6 +9,7 @@ from contextlib import closing
 
 import numpy as np
 
+from local_rag.document_records import heading_path
 from local_rag.index.protocol import DocumentRows, index_recipe
 from local_rag.index.scoring import KEYWORDS
 from local_rag.index.vector_index import VECTORS
@@ -16,7 +17,7 @@ from local_rag.indexing.vectors import embedded_text, embedder_identity, table_t
 from local_rag.indexing.workers import EmbeddingJob, OnNote, Workers
 from local_rag.keys import key_of
 from local_rag.model_records import InstalledModel
-from local_rag.records import ContextMode, StoredChunk, heading_path
+from local_rag.passage_records import ContextMode, StoredChunk
 from local_rag.settings import Settings
 from local_rag.store.database import Store
 from local_rag.store.vector_rows import (

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from local_rag.document_records import Note, Skipped
 from local_rag.errors import LibraryError
 from local_rag.files import LOCAL_DISK, Disk, file_sha256
 from local_rag.index.protocol import Contents, Indexes
@@ -40,12 +41,12 @@ from local_rag.llama.generator import never
 from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import input_tokens
 from local_rag.models.own_models import TOKENIZER_FILE
+from local_rag.progress_records import Progress, Stage
 from local_rag.reading.formats import is_expected
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.mailbox import TRIMMED, folder_of, quoted_elsewhere, without_history
 from local_rag.reading.ocr import engine
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import Note, Progress, Skipped, Stage
 from local_rag.settings import Settings, index_settings
 from local_rag.store.cell_rows import move_cells, move_tables
 from local_rag.store.context_rows import documents_to_compare, documents_without_a_plan, forget_distinctions, set_apart

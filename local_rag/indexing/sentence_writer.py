@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from local_rag.document_records import heading_path
 from local_rag.indexing.situating_prompts import ContextJob, context_plan, plan_contexts
 from local_rag.indexing.workers import WORTH_TUNING, Workers, WrittenContext, machines_at_work
 from local_rag.llama.generator import Vocabulary, never
 from local_rag.model_records import PLAIN_CONTEXT_FORM, InstalledModel
+from local_rag.passage_records import StoredChunk
+from local_rag.progress_records import Progress
 from local_rag.reading.formats import format_named
-from local_rag.records import Progress, StoredChunk, heading_path
 from local_rag.store.context_rows import (
     count_unwritten,
     documents_to_write,

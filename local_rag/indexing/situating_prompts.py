@@ -13,10 +13,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 
+from local_rag.document_records import Chunk
 from local_rag.keys import key_of
 from local_rag.llama.generator import Generator, Request, Vocabulary
 from local_rag.model_records import PLAIN_CONTEXT_FORM, ContextForm
-from local_rag.records import Chunk
 
 # Measured from 1,024 to 4,096 tokens: passages were equally easy to find. Attention over longer windows costs more, and
 # shorter ones repeat title and outline more often.

@@ -22,6 +22,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from local_rag.document_records import Skipped
 from local_rag.errors import ReadError, StoppedError
 from local_rag.indexing.situating_prompts import ContextJob, context_room, write_contexts
 from local_rag.indexing.vectors import embed_with_contexts
@@ -35,7 +36,6 @@ from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import Embedder
 from local_rag.reading.isolate import IsolatedReader, ReadFile, skipped
 from local_rag.reading.split import Splitting
-from local_rag.records import Skipped
 
 EMBED_BATCH = 256
 _AHEAD = 3  # files that each reader reads in advance

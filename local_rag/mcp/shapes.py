@@ -13,9 +13,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from local_rag.answer_records import FindKind, Verdict
 from local_rag.asking import MAX_QUESTION, Filters
 from local_rag.display import one_line
-from local_rag.records import FindKind, RowKind, Verdict
+from local_rag.passage_records import RowKind
 
 MAX_INSTRUCTIONS = 600  # characters
 MAX_CHECKED = 20_000  # characters of a text that is checked

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
+from local_rag.answer_records import Written
 from local_rag.answering.remarks import remarks
 from local_rag.asking import AskOptions, Filters
 from local_rag.catalogue.contents import Location, WholeDocument
@@ -26,7 +27,7 @@ from local_rag.extraction.saved_tables import SavedTable
 from local_rag.feedback.gaps import closest_of
 from local_rag.mcp import shapes
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_list, fit_page, fit_passages, fit_text
-from local_rag.records import Passage, Written
+from local_rag.passage_records import Passage
 from local_rag.retrieval.searcher import Trace
 from local_rag.serving.answer_markdown import answer_as_markdown
 from local_rag.serving.job import Failure, Job, PassagesFound, Ping, QueuePosition, Result

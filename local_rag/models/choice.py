@@ -13,7 +13,7 @@ from local_rag.models.engine_address import permitted_engine
 from local_rag.models.models_folder import default_models_directory
 from local_rag.models.own_models import MODEL_FORMATS
 from local_rag.models.registry import load_registry, missing_files, resolve
-from local_rag.records import WrittenForm
+from local_rag.passage_records import WrittenForm
 from local_rag.serialization import from_plain
 from local_rag.settings import Settings
 

@@ -18,7 +18,7 @@ from local_rag.model_records import InstalledModel
 from local_rag.models.embedder import require_sentence_transformers, truncating_tokenizer
 from local_rag.models.models_folder import TIMED_TEXT, load_measurement, store_measurement
 from local_rag.models.onnx_session import OnnxSession
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 
 _TEXT = TIMED_TEXT * 8
 _PAIRS = 16

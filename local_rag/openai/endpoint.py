@@ -19,11 +19,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from local_rag.answer_records import Answer, Written
 from local_rag.asking import EVERYTHING, AskOptions, Filters, Turn, require_question
 from local_rag.display import Name, one_line, passage_as_dict, printable, printable_json
 from local_rag.errors import LocalRagError, MissingError, QuestionError
 from local_rag.files import is_utf8
-from local_rag.records import Answer, Written
 from local_rag.serving.answer_markdown import AnswerPieces, answer_as_markdown, escaped
 from local_rag.serving.http import EventStream, caller_of, error_object, json_response, status_of, unless_gone
 from local_rag.serving.job import Failure, Job, Ping, Result, failure

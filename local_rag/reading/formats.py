@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from local_rag.document_records import DocumentKind
 from local_rag.reading.mailbox import is_message
-from local_rag.records import DocumentKind
 
 EMPTY, NO_TEXT, NOT_REGULAR = "empty", "contains no text", "not a regular file"
 BINARY = "binary file, not a document"

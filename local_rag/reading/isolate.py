@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from local_rag import offline
+from local_rag.document_records import Chunk, Document, Relation, Skipped
 from local_rag.errors import ReadError
 from local_rag.files import UNKNOWN_STAMP, FileStamp
 from local_rag.reading.split import Splitting
-from local_rag.records import Chunk, Document, Relation, Skipped
 from local_rag.serialization import from_plain, to_line
 
 MAX_SECONDS = 180.0

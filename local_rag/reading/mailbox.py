@@ -18,8 +18,8 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
+from local_rag.document_records import Chunk, Document
 from local_rag.files import FileStamp, document_sha256, open_regular, read_stamped, stamp_of
-from local_rag.records import Chunk, Document
 
 _MAILDIR, _PROFILE, _ZOTERO = {"cur", "new", "tmp"}, {"Mail", "ImapMail"}, {"zotero.sqlite", "storage"}
 _MESSAGE = re.compile(r"\d{8,12}\.[^/]{1,240}")

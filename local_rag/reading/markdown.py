@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from local_rag.document_records import Heading, Link, LinkKind, Table
 from local_rag.reading.structure import line_starts
-from local_rag.records import Heading, Link, LinkKind, Table
 from local_rag.text.notes import note, split_notes
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from local_rag.records import Heading
+from local_rag.document_records import Heading
 
 NESTED = {"ini", "json", "toml", "yaml"}  # languages
 _NAMING = {"id", "name", "title"}  # keys whose values tell items apart

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from local_rag.document_records import UNKNOWN, Provenance
 from local_rag.files import SCRAPE_STATE
 from local_rag.reading.decode import clean
-from local_rag.records import UNKNOWN, Provenance
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup

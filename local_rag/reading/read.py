@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from local_rag.document_records import Document, DocumentKind, Heading
 from local_rag.errors import ReadError
 from local_rag.files import FileStamp
 from local_rag.reading.converters.converted import Converted, Sections, check_archive
@@ -31,7 +32,6 @@ from local_rag.reading.markdown import (
 from local_rag.reading.provenance import date_of_file_name, provenance_of_fields, scraped_from
 from local_rag.reading.structure import find_definitions, find_outline, lacks_grammar
 from local_rag.reading.walk import MAX_BYTES
-from local_rag.records import Document, DocumentKind, Heading
 
 if TYPE_CHECKING:
     from local_rag.reading.converters.pdf import Recognize

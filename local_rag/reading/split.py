@@ -11,6 +11,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from local_rag.document_records import Chunk, Chunker, Document, Heading
 from local_rag.errors import LocalRagError
 from local_rag.reading.ruler import (
     CHARACTERS_PER_TOKEN,
@@ -23,7 +24,6 @@ from local_rag.reading.ruler import (
 )
 from local_rag.reading.split_tables import keep_whole, pieces_of, split_table, table_at, table_header, whole_blocks
 from local_rag.reading.structure import find_boundaries, line_starts
-from local_rag.records import Chunk, Chunker, Document, Heading
 
 if TYPE_CHECKING:
     from semantic_text_splitter import MarkdownSplitter, TextSplitter

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import attrgetter
 
+from local_rag.document_records import Table
 from local_rag.reading.ruler import Ruler, Span
-from local_rag.records import Table
 
 _HEADER_SHARE = 2  # a repeated header takes at most this part of a chunk
 _LONGEST_HEADER = 2000  # characters

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from itertools import accumulate
 from typing import Any
 
+from local_rag.document_records import Heading
 from local_rag.reading.nesting import NESTED, find_entries, find_nested
-from local_rag.records import Heading
 
 _DEEPEST_INDENT = 40  # bounds the recursion over odd indentation
 _AFTER_BLANK_LINE = re.compile(r"(?:\A|\n[^\S\n]*\n)(?P<indent>[^\S\n]*)(?=\S)")

@@ -9,12 +9,12 @@ from os import stat_result
 from pathlib import Path
 from typing import NamedTuple
 
+from local_rag.document_records import Skipped
 from local_rag.errors import LocalRagError
 from local_rag.files import GONE, LOCAL_DISK, Disk, FileStamp, is_utf8, open_regular, stamp_of
 from local_rag.reading.formats import NOT_REGULAR, PLAIN_TEXT, format_named, format_of
 from local_rag.reading.ignore import IgnorePattern, parse_pattern
 from local_rag.reading.mailbox import MAILBOX_INDEX, is_mail_folder, is_mailbox, messages, names_to_read
-from local_rag.records import Skipped
 
 MAX_BYTES = 50 * 1024 * 1024
 _MAX_RULES_BYTES = 128 * 1024  # of a .gitignore, because each line is compared with each path

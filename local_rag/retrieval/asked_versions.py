@@ -9,8 +9,8 @@ from itertools import chain, combinations
 from pathlib import PurePath
 
 from local_rag.asking import Filters
+from local_rag.passage_records import Passage
 from local_rag.plan_records import Plan
-from local_rag.records import Passage
 from local_rag.retrieval.highlights import closest_sentence, readable
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.version_families import (

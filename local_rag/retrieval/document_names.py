@@ -10,7 +10,8 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import PurePath
 
-from local_rag.records import Passage, heading_path
+from local_rag.document_records import heading_path
+from local_rag.passage_records import Passage
 from local_rag.text.tokens import keyword_tokens, question_terms
 from local_rag.text.words import fold, words_of
 

@@ -14,9 +14,11 @@ from operator import attrgetter
 
 import numpy as np
 
+from local_rag.answer_records import Found, FoundPlace
 from local_rag.asking import Filters, first_day
 from local_rag.index.protocol import Allowed, Index
-from local_rag.records import Found, FoundPlace, Passage, Progress, StoredChunk, found_passage
+from local_rag.passage_records import Passage, StoredChunk, found_passage
+from local_rag.progress_records import Progress
 from local_rag.retrieval.find_question import FindQuestion, Phrase
 from local_rag.retrieval.occurrences import (
     best_line,

@@ -13,8 +13,8 @@ from local_rag.errors import LibraryError
 from local_rag.files import literal_path
 from local_rag.index.protocol import Allowed, PassageStore
 from local_rag.keys import key_of
+from local_rag.passage_records import DocumentFacts, path_of
 from local_rag.reading.ignore import parse_pattern
-from local_rag.records import DocumentFacts, path_of
 from local_rag.serialization import to_line
 from local_rag.store.database import Store
 from local_rag.store.seen import Seen, compared_limits, find_seen, seen_stamp

@@ -8,8 +8,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from local_rag.answer_records import FindKind
 from local_rag.plan_records import Plan
-from local_rag.records import FindKind
 from local_rag.text.tokens import keyword_tokens
 from local_rag.understanding.question_reader import read_plan
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
+from local_rag.passage_records import Passage
 from local_rag.reading.formats import format_named
-from local_rag.records import Passage
 from local_rag.text.sentences import sentence_spans, unwrapped
 from local_rag.text.tokens import keyword_tokens
 

@@ -9,12 +9,13 @@ from time import perf_counter
 
 import numpy as np
 
+from local_rag.answer_records import Correction
 from local_rag.asking import EVERYTHING, Filters
 from local_rag.errors import QuestionError
 from local_rag.index.protocol import Allowed, Index, PassageStore
 from local_rag.models.embedder import Embedder
 from local_rag.models.reader import Reader, Reading, reranked_text
-from local_rag.records import ContextMode, Correction, Hit, Passage, found_passage
+from local_rag.passage_records import ContextMode, Hit, Passage, found_passage
 from local_rag.retrieval.asked_versions import AskedVersions
 from local_rag.retrieval.document_names import name_documents
 from local_rag.retrieval.filters import Filtering

@@ -17,8 +17,8 @@ from math import log10
 
 import numpy as np
 
+from local_rag.answer_records import Correction
 from local_rag.index.protocol import Allowed, Index, PassageStore
-from local_rag.records import Correction
 from local_rag.text.languages import ENGLISH, FUNCTION_WORDS, language_of
 from local_rag.text.tokens import STOP_WORDS, folded, question_terms
 from local_rag.text.words import is_unspaced

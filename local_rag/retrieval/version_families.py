@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from local_rag.asking import Filters
-from local_rag.records import DocumentFacts, Passage, found_passage
+from local_rag.passage_records import DocumentFacts, Passage, found_passage
 from local_rag.retrieval.filters import document_filter, outdated_of
 from local_rag.store.database import Store
 from local_rag.store.related_documents import StoredVersion, sharing_versions, version_at, versions_named

@@ -14,12 +14,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from local_rag.answer_records import Answer
 from local_rag.answering.remarks import remarks, sources_of
 from local_rag.asking import KeptCorrection
 from local_rag.display import Name, csv_cell, csv_text, display_path, printable, printable_json, xml_text
 from local_rag.errors import LocalRagError
 from local_rag.files import permissions_of_regular, writable, write_whole
-from local_rag.records import Answer
 
 COLUMNS = ("question", "outcome", "answer", "quotes", "sources", "probability", "seconds", "remarks")
 _WIDTHS = (40, 12, 60, 60, 40, 12, 10, 60)  # of the columns of XLSX, in characters

@@ -7,10 +7,10 @@ shows no Markdown, `printable` in the place of `escaped` leaves it as it is.
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from local_rag.answer_records import SHOWN_TABLE_ROWS, Answer, Found, TableAnswer, Written
 from local_rag.answering.remarks import SourceLines, remarks, sources_of, sources_title
 from local_rag.answering.translations import translated
 from local_rag.display import Name, cell_as_text, found_headline, one_line, printable, times, version_lines
-from local_rag.records import SHOWN_TABLE_ROWS, Answer, Found, TableAnswer, Written
 
 Escape = Callable[[str], str]
 _LONGEST = 300  # characters of a title

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import date
 from typing import TypeAlias
 
+from local_rag.answer_records import Answer, Written
 from local_rag.answering.code_key import answer_recipe
 from local_rag.asking import AskOptions, KeptOfQuestions, Turn
 from local_rag.conversation import FORGOTTEN, Conversation
@@ -16,7 +17,7 @@ from local_rag.index.protocol import content_key
 from local_rag.keys import key_of
 from local_rag.library import Library
 from local_rag.models.choice import calibration_of, chosen, find
-from local_rag.records import Answer, Passage, Written
+from local_rag.passage_records import Passage
 from local_rag.serialization import to_line
 from local_rag.serving.job import Job, PassagesFound
 from local_rag.serving.requests import AskRequest, ServedAnswer

@@ -10,12 +10,12 @@ from typing import Any
 from urllib.parse import quote
 
 from local_rag.display import Name, csv_cell, display_path, one_line, printable, printable_json
+from local_rag.document_records import page_number
 from local_rag.errors import LocalRagError
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column
 from local_rag.extraction.extraction import Row, Table
 from local_rag.files import permissions_of_regular, writable, write_whole
-from local_rag.records import page_number
 from local_rag.serving.answer_files import csv_line, write_cell, write_row
 
 _WIDTH, _WIDE, _MOST_LINKED = 22, 60, 60_000  # a workbook holds some 65,000 links

@@ -11,9 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Generic, TypeAlias, TypeVar
 
+from local_rag.answer_records import BeingRead, Written
 from local_rag.errors import LocalRagError, StoppedError
 from local_rag.library import Library
-from local_rag.records import BeingRead, Passage, Progress, Written
+from local_rag.passage_records import Passage
+from local_rag.progress_records import Progress
 
 T = TypeVar("T")
 

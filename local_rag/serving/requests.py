@@ -3,6 +3,7 @@
 import ipaddress
 from dataclasses import dataclass, field
 
+from local_rag.answer_records import Answer
 from local_rag.asking import (
     DEFAULT_OPTIONS,
     EVERYTHING,
@@ -15,7 +16,6 @@ from local_rag.asking import (
     require_question,
 )
 from local_rag.extraction.columns import Column
-from local_rag.records import Answer
 
 MAX_TOP = 1000
 MAX_CHECKED = 60_000  # characters of a text that is checked while others wait

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from local_rag.answer_records import Answer, Correction, Found
 from local_rag.asking import Mark, Person
 from local_rag.display import one_line
 from local_rag.errors import LocalRagError
@@ -20,7 +21,7 @@ from local_rag.feedback.gaps import Gap
 from local_rag.feedback.marks import Marked
 from local_rag.files import AUDIT_FILE, DEFAULT_FOLDER
 from local_rag.library import Library
-from local_rag.records import Answer, Correction, Found, Passage
+from local_rag.passage_records import Passage
 from local_rag.retrieval.find_question import exact_question
 from local_rag.retrieval.searcher import Trace
 from local_rag.serialization import from_plain

@@ -11,9 +11,10 @@ from contextlib import aclosing
 from functools import partial
 from typing import Any, Protocol
 
+from local_rag.answer_records import Written
 from local_rag.errors import LocalRagError, QuestionError, StoppedError
 from local_rag.library import Library
-from local_rag.records import Progress, Written
+from local_rag.progress_records import Progress
 from local_rag.retrieval.searcher import Trace
 from local_rag.serialization import from_plain, to_line
 from local_rag.serving.job import Event, Failure, Job, PassagesFound, QueuePosition, Result

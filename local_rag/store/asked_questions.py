@@ -13,10 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from local_rag.answer_records import Answer
 from local_rag.asking import HOST, AskedQuestion, Filters, Mark, Person, ReadPlace
 from local_rag.errors import LibraryError, MissingError
 from local_rag.keys import key_of
-from local_rag.records import Answer, Passage, path_of
+from local_rag.passage_records import Passage, path_of
 from local_rag.serialization import to_line
 from local_rag.store.history_file import ASKED_BY, HISTORY_FILE, history_errors, open_history, put_use
 from local_rag.store.schema import transaction

@@ -8,7 +8,7 @@ plan are forgotten before the first one is written.
 
 from collections.abc import Callable, Sequence
 
-from local_rag.records import ContextKind
+from local_rag.passage_records import ContextKind
 from local_rag.store.database import Store, StoredDocument, content_key_of
 from local_rag.store.schema import crc32
 

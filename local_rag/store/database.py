@@ -19,11 +19,12 @@ import numpy as np
 from filelock import FileLock, Timeout
 
 from local_rag.asking import Filters
+from local_rag.document_records import UNKNOWN, Chunk, Document, Note, Provenance
 from local_rag.errors import LibraryError
 from local_rag.files import FileStamp, no_library
 from local_rag.index.protocol import AllowedDocuments
 from local_rag.keys import key_of
-from local_rag.records import UNKNOWN, Chunk, Document, DocumentFacts, Note, Provenance, RowKind, StoredChunk
+from local_rag.passage_records import DocumentFacts, RowKind, StoredChunk
 from local_rag.store.connect import OWN_FILES, connect, in_use, is_library
 from local_rag.store.schema import transaction
 from local_rag.store.storage_errors import storage_errors

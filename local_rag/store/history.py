@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
+from local_rag.answer_records import Answer
 from local_rag.asking import (
     EVERYTHING,
     AskOptions,
@@ -25,7 +26,7 @@ from local_rag.asking import (
 )
 from local_rag.errors import MissingError
 from local_rag.files import move_filters
-from local_rag.records import Answer, Passage, path_of
+from local_rag.passage_records import Passage, path_of
 from local_rag.serialization import from_plain, to_line
 from local_rag.store.history_file import (
     ASKED_BY,

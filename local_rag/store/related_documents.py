@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from local_rag.records import Document
+from local_rag.document_records import Document
 from local_rag.store.database import Store
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-from local_rag.records import Column, Relation
+from local_rag.document_records import Column, Relation
 from local_rag.store.database import Store
 
 _PLAIN = re.compile(r"[ -~]+")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from local_rag.records import DocumentFacts
+from local_rag.passage_records import DocumentFacts
 from local_rag.store.database import Store
 
 _PLACES = 1 << 20  # passages of a document

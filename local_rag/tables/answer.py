@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import exp, log, log1p
 
+from local_rag.answer_records import Answer, Citation, TableAnswer, TableSource
 from local_rag.display import table_lines
 from local_rag.errors import QuestionError
-from local_rag.records import Answer, Citation, Passage, TableAnswer, TableSource, found_passage
+from local_rag.passage_records import Passage, found_passage
 from local_rag.store.database import Store
 from local_rag.tables.computation import NotComputableError, computation
 from local_rag.tables.mentions import ROWS, Mention, mentions

@@ -10,8 +10,8 @@ from threading import RLock
 from typing import Any, NoReturn, TypeVar
 
 from local_rag.asking import Filters
+from local_rag.document_records import page_number
 from local_rag.errors import QuestionError
-from local_rag.records import page_number
 from local_rag.store.database import Store
 from local_rag.store.relation_query import MAX_ROWS, EndedError, QueryResult, RelationCopy
 from local_rag.store.relation_rows import StoredRelation, relation_blocks, relations

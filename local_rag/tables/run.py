@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from local_rag.records import MOST_TABLE_ROWS, TableAnswer, TableSource, TableValue
+from local_rag.answer_records import MOST_TABLE_ROWS, TableAnswer, TableSource, TableValue
 from local_rag.tables.computation import Computation
 from local_rag.tables.query import (
     Query,

@@ -7,7 +7,7 @@ from itertools import combinations
 from pathlib import PurePath
 from typing import Literal
 
-from local_rag.records import BETWEEN_CAPTIONS
+from local_rag.document_records import BETWEEN_CAPTIONS
 from local_rag.store.relation_query import quoted
 from local_rag.tables.periods import month_of
 from local_rag.tables.relation_set import NamedRelation, RelationSet

@@ -14,7 +14,7 @@ from local_rag.answering.blocks import ENDED
 from local_rag.answering.units import Unit, headings_of, source_heading, split_units
 from local_rag.digests.statements import Place, ordinary_words, readable
 from local_rag.extraction.values import find_phrase
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.store.database import NamedDocument
 from local_rag.text.facts import Fact, Source, find_facts, normalize
 from local_rag.text.tokens import key_of_word, keyword_tokens

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from local_rag.records import Passage, Verdict, page_number
+from local_rag.answer_records import Verdict
+from local_rag.document_records import page_number
+from local_rag.passage_records import Passage
 from local_rag.text.tokens import keyword_tokens
 from local_rag.verification.claims import Claim
 from local_rag.verification.evidence import Candidate, Documents, Mention, Names, candidates_for, place_of, verbatim

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from local_rag.answer_records import Verdict
 from local_rag.digests.differences import changed_values, find_values
 from local_rag.digests.statements import ordinary_words, readable
-from local_rag.records import Verdict
 from local_rag.text.facts import Fact
 from local_rag.verification.evidence import Candidate, facts_of
 from local_rag.verification.verdicts import Difference

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from local_rag.answer_records import Verdict
 from local_rag.digests.statements import Place
-from local_rag.records import Verdict
 
 VERDICTS: dict[Verdict, str] = {
     "supported": "the documents say so",

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from local_rag.asking import require_checkable
 from local_rag.llama.generator import never
-from local_rag.records import Progress
+from local_rag.progress_records import Progress
 from local_rag.verification.claims import read_claims
 from local_rag.verification.evidence import Documents, Names
 from local_rag.verification.judge import Holds, Judge

@@ -19,9 +19,9 @@ from starlette.routing import Route
 
 from local_rag.asking import Person, PersonRole
 from local_rag.display import Name, display_path, duration, one_line
+from local_rag.document_records import page_number
 from local_rag.errors import ForbiddenError
 from local_rag.offline import can_filter, left_open, open_ways
-from local_rag.records import page_number
 from local_rag.serving.background_runs import QuestionLists, TableRuns
 from local_rag.serving.cached_answers import OpenHistory
 from local_rag.serving.http import caller_of, cookie_in, json_response, person_of, unless_gone

@@ -36,6 +36,7 @@ from statistics import fmean
 from typing import Any, Literal, get_args
 
 from local_rag import Library
+from local_rag.document_records import Chunk
 from local_rag.errors import LocalRagError
 from local_rag.evaluation.dataset import Dataset, Part, Question, load_dataset
 from local_rag.evaluation.evaluate import POOL, compare_reports, evaluate, index_dataset, stage_values
@@ -45,7 +46,8 @@ from local_rag.indexing.sentence_writer import plan_of
 from local_rag.keys import key_of
 from local_rag.library import Parts
 from local_rag.models.choice import find
-from local_rag.records import Chunk, ContextMode, Progress
+from local_rag.passage_records import ContextMode
+from local_rag.progress_records import Progress
 from local_rag.store.context_rows import plan_code_contexts, plan_sentences, put_context
 from local_rag.text.tokens import keyword_tokens
 

@@ -32,6 +32,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from local_rag.document_records import Document
 from local_rag.indexing.situating_prompts import (
     MAX_TOKENS,
     ContextJob,
@@ -50,7 +51,6 @@ from local_rag.models.embedder import tokenizer_of
 from local_rag.models.registry import resolve
 from local_rag.reading.read import read
 from local_rag.reading.split import split
-from local_rag.records import Document
 from scripts.benchmarks._processor_limit import reading_limit
 
 CHUNK_TOKENS = 145

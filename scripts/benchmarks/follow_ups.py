@@ -24,7 +24,7 @@ from local_rag.evaluation.evaluate import POOL, Ranker, index_dataset
 from local_rag.evaluation.ranking_metrics import paired_test, recall
 from local_rag.llama.models_in_use import load_embedder
 from local_rag.models.choice import find
-from local_rag.records import Progress
+from local_rag.progress_records import Progress
 
 DEPTH = 5
 THRESHOLDS = (-1.0, 0.0, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.display import printable
+from local_rag.document_records import Skipped
 from local_rag.errors import ReadError
 from local_rag.indexing.vectors import default_chunk_tokens
 from local_rag.models.own_models import TOKENIZER_FILE
@@ -28,7 +29,6 @@ from local_rag.reading.isolate import IsolatedReader, ReadFile
 from local_rag.reading.read import read
 from local_rag.reading.split import Splitting
 from local_rag.reading.walk import Walk
-from local_rag.records import Skipped
 from tests.support.hostile_files import generate
 
 READ_SECONDS = 180.0

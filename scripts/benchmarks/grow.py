@@ -36,7 +36,7 @@ from local_rag.library import Library, Parts
 from local_rag.llama.models_in_use import load_embedder
 from local_rag.model_records import InstalledModel
 from local_rag.models.registry import resolve
-from local_rag.records import ContextMode
+from local_rag.passage_records import ContextMode
 from local_rag.store.database import Store
 from local_rag.text.tokens import keyword_tokens
 

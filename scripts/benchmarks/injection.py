@@ -24,7 +24,7 @@ from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.evaluation.answer_figures import is_right
 from local_rag.evaluation.dataset import load_dataset
 from local_rag.models.choice import find
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.retrieval.question import read_question
 
 CORPUS = Path("corpus")

@@ -24,9 +24,9 @@ from typing import Any
 from local_rag.answering.attribution import Attribution, Attributor
 from local_rag.answering.selection import whole_sources
 from local_rag.models.registry import resolve
+from local_rag.passage_records import Passage
 from local_rag.reading.read import read
 from local_rag.reading.split import Splitting
-from local_rag.records import Passage
 from local_rag.text.sentences import split_sentences
 
 # Not the numbers of list items.

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from local_rag import Library
+from local_rag.document_records import heading_path
 from local_rag.evaluation.dataset import Dataset, load_dataset
 from local_rag.evaluation.evaluate import POOL, Ranker, index_dataset
 from local_rag.evaluation.ranking_metrics import METRICS, measure
@@ -29,7 +30,7 @@ from local_rag.index.vector_index import VectorIndex, VectorPart, VectorTuning, 
 from local_rag.indexing.vectors import EmbeddingTuning, embedded_text
 from local_rag.models.embedder import SentenceEmbedder
 from local_rag.models.registry import resolve
-from local_rag.records import StoredChunk, heading_path
+from local_rag.passage_records import StoredChunk
 from local_rag.retrieval.searcher import reciprocal_rank_fusion
 from local_rag.settings import Settings
 from local_rag.store.database import Store

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from local_rag.answer_records import TableAnswer
 from local_rag.reading.read import read
 from local_rag.reading.relations import relations_of
-from local_rag.records import TableAnswer
 from local_rag.store.database import Store
 from local_rag.store.relation_rows import put_relations
 from local_rag.tables.answer import FromRows, answer_from_rows

@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from local_rag import Library
+from local_rag.document_records import Skipped
 from local_rag.indexing.workers import LocalWorkers
 from local_rag.library import Parts
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import Splitting
-from local_rag.records import Skipped
 
 TOP = 5
 FIRST = ["Al", "Bren", "Cor", "Dal", "Ern", "Fal", "Gar", "Hol", "Is", "Jor"]

@@ -29,7 +29,7 @@ from local_rag.llama.models_in_use import load_reader
 from local_rag.model_records import InstalledModel
 from local_rag.models.own_models import ONNX_FILE
 from local_rag.models.reader import Reader, reranked_text
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.retrieval.highlights import closest_sentence, readable
 from local_rag.retrieval.searcher import best_sentence
 from local_rag.text.tokens import keyword_tokens

@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 
+from local_rag.answer_records import Answer, Quote
 from local_rag.answering.answerer import Answerer, answer_room
 from local_rag.answering.compose import NOT_SURE, REFUSAL
 from local_rag.answering.prompt import PART, PROPOSAL
@@ -14,7 +15,7 @@ from local_rag.errors import QuestionError
 from local_rag.llama.models_in_use import open_engine
 from local_rag.model_records import PLAIN_FORM, Calibration
 from local_rag.models.registry import resolve
-from local_rag.records import Answer, Hit, Passage, Quote
+from local_rag.passage_records import Hit, Passage
 from local_rag.retrieval.question import Question, read_question
 from tests.fakes import FakeGenerator, FakeReader, FakeVocabulary, passage
 

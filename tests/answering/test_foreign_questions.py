@@ -5,12 +5,13 @@ from dataclasses import replace
 
 import pytest
 
+from local_rag.answer_records import Answer
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.foreign_questions import in_english
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions
 from local_rag.model_records import Calibration
-from local_rag.records import Answer, Passage
+from local_rag.passage_records import Passage
 from local_rag.retrieval.question import Question, read_question
 from local_rag.retrieval.searcher import Trace
 from tests.fakes import TRAINED, FakeGenerator, TrainedGenerator, passage

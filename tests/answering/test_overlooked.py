@@ -6,11 +6,13 @@ from datetime import date
 
 import pytest
 
+from local_rag.answer_records import Answer
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.compose import DIFFERS, NO_VALUE, NOT_SURE, OF_ALL_ROWS, OTHER_ROW, OTHER_TIME
 from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions
-from local_rag.records import Answer, Passage, Provenance
+from local_rag.document_records import Provenance
+from local_rag.passage_records import Passage
 from local_rag.retrieval.question import read_question
 from local_rag.retrieval.searcher import Trace
 from tests.fakes import FakeGenerator, FakeReader, passage

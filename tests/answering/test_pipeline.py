@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
+from local_rag.answer_records import Answer, BeingRead, Citation
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.compose import NO_TIME, REFUSAL
 from local_rag.answering.pace import Pace
@@ -14,8 +15,8 @@ from local_rag.answering.pipeline import LEFT, AnswerPipeline, ByCode, Candidate
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions, Turn
 from local_rag.library import Parts
 from local_rag.model_records import Calibration
+from local_rag.passage_records import Passage
 from local_rag.plan_records import Plan
-from local_rag.records import Answer, BeingRead, Citation, Passage
 from local_rag.retrieval.question import Question, read_question
 from local_rag.retrieval.searcher import Trace
 from local_rag.store.history_file import Usage, usage_of

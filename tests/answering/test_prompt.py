@@ -23,8 +23,8 @@ from local_rag.errors import QuestionError
 from local_rag.llama.generator import Request, Token
 from local_rag.llama.model import LlamaModel
 from local_rag.model_records import PLAIN_FORM
+from local_rag.passage_records import Passage
 from local_rag.plan_records import Plan
-from local_rag.records import Passage
 from local_rag.retrieval.question import Question
 from tests.fakes import TRAINED, FakeGenerator, FakeVocabulary, passage
 

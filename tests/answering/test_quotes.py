@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.answer_records import Quote
 from local_rag.answering.attribution import Attributor
 from local_rag.answering.compose import MOST_LINES, Part, compose, in_lines, is_list, quote_best, quote_support
 from local_rag.answering.selection import Source, select_sources, whole_sources
 from local_rag.plan_records import Plan
-from local_rag.records import Quote
 from local_rag.retrieval.question import Question
 from tests.fakes import FakeReader, passage
 

@@ -2,13 +2,13 @@
 
 import pytest
 
+from local_rag.answer_records import Answer
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.compose import LACKING, NO_NUMBER, STANDS_ON_NOTHING, UNSURE
 from local_rag.answering.remarks import remarks
 from local_rag.answering.selection import Source, whole_sources
 from local_rag.display import answer_as_dict
 from local_rag.model_records import Calibration
-from local_rag.records import Answer
 from local_rag.retrieval.question import read_question
 from tests.fakes import TRAINED, TrainedGenerator, passage
 

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from local_rag.answer_records import Answer, Citation, Quote, SentenceSupport
 from local_rag.answering.remarks import place_of, remarks, sources_as_lines, sources_of
 from local_rag.answering.translations import translated
-from local_rag.records import Answer, Citation, Passage, Provenance, Quote, SentenceSupport
+from local_rag.document_records import Provenance
+from local_rag.passage_records import Passage
 from tests.fakes import passage
 
 

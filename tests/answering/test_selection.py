@@ -15,7 +15,7 @@ from local_rag.answering.selection import (
     whole_sources,
 )
 from local_rag.answering.units import headings_of
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from tests.fakes import FakeReader, FakeReading, passage
 
 FERRY = "The ferry leaves at seven and carries mail, milk and whoever has business on the islands."

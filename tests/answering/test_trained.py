@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from local_rag.answer_records import Answer, Written
 from local_rag.answering.answerer import Answerer
 from local_rag.answering.compose import NOT_SAID, NOT_SURE, REFUSAL
 from local_rag.answering.pipeline import Telling
@@ -13,7 +14,7 @@ from local_rag.answering.prompt import PART
 from local_rag.answering.selection import Source, whole_sources
 from local_rag.errors import StoppedError
 from local_rag.model_records import Calibration
-from local_rag.records import Answer, Passage, Written
+from local_rag.passage_records import Passage
 from local_rag.retrieval.question import Question, read_question
 from tests.fakes import TRAINED, TrainedGenerator, passage
 

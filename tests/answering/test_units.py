@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.answering.units import Unit, headings_of, source_heading, split_units
-from local_rag.records import Provenance
+from local_rag.document_records import Provenance
 from tests.fakes import passage
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from rich.cells import get_character_cell_size
 
+from local_rag.answer_records import Answer, Citation, Quote, Written
 from local_rag.asking import DEFAULT_OPTIONS
 from local_rag.cli.answer_output import AnswerText, print_below
-from local_rag.records import Answer, Citation, Quote, Written
 from tests.fakes import passage
 
 WIDTH, HEIGHT = 20, 6

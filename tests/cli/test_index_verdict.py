@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from local_rag.cli.index import _as_text
+from local_rag.document_records import Note, Skipped
 from local_rag.indexing.indexer import IndexReport
-from local_rag.records import Note, Skipped
 from local_rag.settings import Settings
 
 

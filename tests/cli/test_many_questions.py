@@ -12,9 +12,9 @@ from pathlib import Path
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 
+from local_rag.answer_records import Answer
 from local_rag.errors import QuestionError
 from local_rag.library import Parts
-from local_rag.records import Answer
 from local_rag.serving.answer_files import COLUMNS, answers_in_form, csv_line
 from local_rag.serving.table_files import read_questions
 from tests.conftest import Run

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.answer_records import Answer
 from local_rag.keys import token_hash
-from local_rag.records import Answer
 from local_rag.store.history import History
 from local_rag.store.people_file import PEOPLE_FILE, list_people, read_people
 from local_rag.store.published import copy_library

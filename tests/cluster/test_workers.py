@@ -18,6 +18,7 @@ import pytest
 from local_rag.cluster.workers.machine_worker import facts_of, share_of
 from local_rag.cluster.workers.ray_connection import connected
 from local_rag.cluster.workers.ray_workers import RayWorkers, as_read_here, differences, pack_contexts, pack_files
+from local_rag.document_records import Document, Skipped
 from local_rag.errors import ClusterError
 from local_rag.files import SCRAPE_STATE, UNKNOWN_STAMP, FileStamp
 from local_rag.indexing.situating_prompts import ContextJob, Window
@@ -28,7 +29,6 @@ from local_rag.model_records import InstalledModel
 from local_rag.models.registry import resolve
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import READING_VERSION, Splitting
-from local_rag.records import Document, Skipped
 from tests.cluster.conftest import FULL, NODE, Two
 from tests.cluster.journaling import POISON, journaling_engine
 from tests.fakes import FakeEmbedder, quick_vocabulary

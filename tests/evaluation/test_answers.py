@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from local_rag import Library
+from local_rag.answer_records import Answer, Citation, Outcome, Quote, SentenceSupport, Shown, VersionValue
 from local_rag.display import version_lines
 from local_rag.errors import DatasetError
 from local_rag.evaluation.answer_figures import compare_answers, judge, risk_coverage, summarize_answers
@@ -14,7 +15,6 @@ from local_rag.evaluation.calibrate import threshold_for
 from local_rag.evaluation.dataset import Question, load_dataset
 from local_rag.evaluation.runs import append, load, require_at_least
 from local_rag.library import Parts
-from local_rag.records import Answer, Citation, Outcome, Quote, SentenceSupport, Shown, VersionValue
 from local_rag.store.connect import remembered_settings
 from tests.conftest import Run
 from tests.fakes import FakeEmbedder, FakeGenerator, generating, passage

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 
 from local_rag import Library
+from local_rag.document_records import Chunk
 from local_rag.errors import DatasetError
 from local_rag.evaluation.dataset import GoldenSpan, Question, load_dataset, write_dataset
 from local_rag.evaluation.evaluate import Ranker, compare_reports, evaluate, load_report
 from local_rag.library import Parts
-from local_rag.records import Chunk, Progress
+from local_rag.progress_records import Progress
 from local_rag.store.database import Store
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, FakeReader

@@ -26,7 +26,7 @@ from local_rag.extraction.extraction import Extraction, Table, UnwrittenCells
 from local_rag.extraction.values import longest_run
 from local_rag.library import Parts
 from local_rag.model_records import PLAIN_FORM
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.serving.extracted_files import write_table
 from local_rag.serving.table_files import columns_in
 from local_rag.store.database import Store

@@ -13,9 +13,10 @@ import pytest
 
 from local_rag.asking import Filters
 from local_rag.cluster.on_request import ENGINES
+from local_rag.document_records import Chunk
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import Allowed, AllowedDocuments, Index, Indexes
-from local_rag.records import Chunk, DocumentFacts, RowKind, StoredChunk
+from local_rag.passage_records import DocumentFacts, RowKind, StoredChunk
 from local_rag.settings import SearchEngineSettings
 from local_rag.text.tokens import keyword_tokens
 from tests.fakes import contents_of

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.document_records import Document
 from local_rag.files import FileStamp, stamp_of
 from local_rag.indexing.changes import Changes, ScannedFile, compare_documents, compare_folders
-from local_rag.records import Document
 from local_rag.store.database import Store, StoredDocument
 
 

@@ -13,7 +13,7 @@ import pytest
 from local_rag.asking import Filters
 from local_rag.indexing.indexer import IndexReport
 from local_rag.library import Library
-from local_rag.records import Progress
+from local_rag.progress_records import Progress
 from local_rag.store.people_file import add_person
 from tests.fakes import QUICK, FakeGenerator, generating, quick_vocabulary
 from tests.fakes import FakeEmbedder as Embedder

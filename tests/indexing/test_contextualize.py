@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.document_records import Chunk
 from local_rag.indexing.situating_prompts import (
     MAX_TOKENS,
     context_plan,
@@ -17,7 +18,6 @@ from local_rag.indexing.situating_prompts import (
 )
 from local_rag.llama.engine import EngineSettings, SharedPrefixEngine
 from local_rag.llama.model import LlamaModel
-from local_rag.records import Chunk
 from tests.fakes import FakeGenerator
 
 

@@ -1,6 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.document_records import Chunk
 from local_rag.indexing.distinction import (
     TUNING,
     Distinction,
@@ -9,7 +10,6 @@ from local_rag.indexing.distinction import (
     opening_of,
     terms_of,
 )
-from local_rag.records import Chunk
 
 FORM = "This agreement is about the lifts at {}. It was made in {} with {}. The Contractor keeps the lifts in order."
 VALUES = (

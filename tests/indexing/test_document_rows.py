@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.document_records import Chunk
 from local_rag.indexing.document_rows import describe, document_row
-from local_rag.records import Chunk
 
 
 def test_the_row_stands_at_the_beginning_and_tells_the_parts() -> None:

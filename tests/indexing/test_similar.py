@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from local_rag.document_records import Chunk, Document
 from local_rag.index.vector_index import blend_neighbours
 from local_rag.indexing.compare import compare, situate
 from local_rag.indexing.similar import Audiences, Near, SimilarChunks
-from local_rag.records import Chunk, Document
 from local_rag.store.context_rows import documents_without_a_plan, plan_code_contexts, put_context
 from local_rag.store.database import Store
 from local_rag.store.vector_rows import (

@@ -5,13 +5,13 @@ from threading import Barrier
 
 import numpy as np
 
+from local_rag.document_records import Skipped
 from local_rag.indexing.situating_prompts import ContextJob, Window
 from local_rag.indexing.vectors import embed_with_contexts
 from local_rag.indexing.workers import EMBED_BATCH, EmbeddingJob, LocalWorkers, WrittenContext, _ahead
 from local_rag.llama.generator import Counts
 from local_rag.model_records import InstalledModel
 from local_rag.reading.split import Splitting
-from local_rag.records import Skipped
 from tests.fakes import FakeEmbedder, FakeGenerator, generating
 
 EMBEDDER = InstalledModel(name="minilm", role="embed", path=Path("e"), identity="e", context_length=256)

@@ -14,6 +14,7 @@ import pytest
 
 from local_rag.asking import Filters
 from local_rag.display import passage_as_lines
+from local_rag.document_records import Chunk
 from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
 from local_rag.index.segment import write_manifest
@@ -24,7 +25,7 @@ from local_rag.indexing.workers import LocalWorkers
 from local_rag.library import Library
 from local_rag.model_records import PLAIN_CONTEXT_FORM, ContextForm, InstalledModel
 from local_rag.models.registry import resolve
-from local_rag.records import Chunk, Progress
+from local_rag.progress_records import Progress
 from local_rag.store.database import Store
 from local_rag.store.published import note_publish
 from local_rag.web.changes.change_process import Order, carry_out

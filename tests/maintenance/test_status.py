@@ -22,7 +22,7 @@ from local_rag.indexing.situating_prompts import PROMPT
 from local_rag.keys import key_of
 from local_rag.model_records import Role
 from local_rag.models.registry import resolve
-from local_rag.records import Progress
+from local_rag.progress_records import Progress
 from local_rag.store.counts import count_rows
 from local_rag.store.database import Store
 from local_rag.store.published import note_publish

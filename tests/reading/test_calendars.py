@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from local_rag.answering.units import split_units
+from local_rag.document_records import Document
 from local_rag.reading.read import parse
-from local_rag.records import Document
 from tests.fakes import passage
 
 OPEN_DAY = "DTSTART:20260613T110000Z\nSUMMARY:Open day\nLOCATION:Garden\n"

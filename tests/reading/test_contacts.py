@@ -5,9 +5,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.document_records import Document
 from local_rag.reading.converters.contacts import convert_contacts
 from local_rag.reading.read import parse
-from local_rag.records import Document
 
 RUTH = """BEGIN:VCARD
 VERSION:3.0

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.asking import Filters
+from local_rag.document_records import Link
 from local_rag.library import Library
 from local_rag.reading.mailbox import find_history
 from local_rag.reading.markdown import read_wikilinks
 from local_rag.reading.read import as_document
-from local_rag.records import Link
 from tests.conftest import Run
 from tests.fakes import QUICK
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.document_records import Document
 from local_rag.errors import ReadError
 from local_rag.reading.converters.rich_text import expand_rtf
 from local_rag.reading.read import parse, read
-from local_rag.records import Document
 from tests.support.ole_files import Folder, ole_file
 
 

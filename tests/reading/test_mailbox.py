@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.document_records import Skipped
 from local_rag.errors import ReadError
 from local_rag.library import Library
 from local_rag.reading.mailbox import content_sha256, mailbox_of, messages, read_content
 from local_rag.reading.read import parse, read, read_file
 from local_rag.reading.walk import Found, Walk
-from local_rag.records import Skipped
 from tests.fakes import QUICK
 
 

@@ -4,8 +4,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from local_rag.document_records import Document
 from local_rag.reading.read import parse
-from local_rag.records import Document
 
 
 def notebook(*cells: dict[str, Any], language: str = "python", **more: Any) -> Document:

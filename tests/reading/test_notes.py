@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.document_records import Document
 from local_rag.reading.read import parse
 from local_rag.reading.relations import relations_of
-from local_rag.records import Document
 from tests.support.office_files import book, open_document
 from tests.support.word_files import item, level, lists, paragraph, run, sign, word_file
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from openpyxl import Workbook  # type: ignore[import-untyped]
 from pptx import Presentation
 
+from local_rag.document_records import UNKNOWN, Provenance
 from local_rag.files import SCRAPE_STATE
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.provenance import (
@@ -29,7 +30,6 @@ from local_rag.reading.provenance import (
 )
 from local_rag.reading.read import parse
 from local_rag.reading.split import Splitting
-from local_rag.records import UNKNOWN, Provenance
 from tests.support.office_files import open_document, saved
 
 FRONT_MATTER = """---

@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.document_records import Document, Heading
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted
 from local_rag.reading.decode import decode
 from local_rag.reading.markdown import blank_front_matter, blank_tags, find_headings, title_of
 from local_rag.reading.read import as_document, make_document, read
 from local_rag.reading.split import Splitting
-from local_rag.records import Document, Heading
 
 
 def read_text(folder: Path, name: str, content: str | bytes) -> Document:

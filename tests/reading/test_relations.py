@@ -7,9 +7,9 @@ from typing import Any
 
 import openpyxl  # type: ignore[import-untyped]
 
+from local_rag.document_records import Relation
 from local_rag.reading.read import read
 from local_rag.reading.relations import relations_of
-from local_rag.records import Relation
 
 
 def relations(path: Path) -> tuple[Relation, ...]:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.document_records import Document
 from local_rag.reading.read import parse
-from local_rag.records import Document
 
 STYLES = r"{\stylesheet{\ql \snext0 Normal;}{\s1\ql\keepn\fs32 \sbasedon0 heading 1;}{\s15\b\fs28 Heading 2;}}"
 CELLS = r"\trowd\trgaph70\cellx2000\cellx4000 "

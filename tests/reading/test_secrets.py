@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.document_records import Skipped
 from local_rag.errors import ReadError
 from local_rag.reading.read import parse
 from local_rag.reading.walk import Walk
-from local_rag.records import Skipped
 
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk\n-----END OPENSSH PRIVATE KEY-----\n"
 

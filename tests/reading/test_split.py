@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from local_rag.document_records import Chunk, Chunker, Document, DocumentKind
 from local_rag.errors import LocalRagError
 from local_rag.reading.markdown import find_headings
 from local_rag.reading.read import as_document
 from local_rag.reading.split import split
 from local_rag.reading.structure import find_definitions
-from local_rag.records import Chunk, Chunker, Document, DocumentKind
 
 CHUNKERS: tuple[Chunker, ...] = ("auto", "fixed", "recursive", "markdown", "code")
 

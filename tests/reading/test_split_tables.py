@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from local_rag.document_records import Chunk, Document, Table
 from local_rag.reading.converters.sheets import convert_csv
 from local_rag.reading.markdown import find_tables
 from local_rag.reading.read import as_document, make_document
 from local_rag.reading.split import split
-from local_rag.records import Chunk, Document, Table
 from tests.reading.test_split import WORDS, count
 
 HEADER = "| Country | Days of leave | Carry over |"

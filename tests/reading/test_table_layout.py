@@ -10,10 +10,10 @@ from typing import Any
 import openpyxl  # type: ignore[import-untyped]
 import pytest
 
+from local_rag.document_records import Relation
 from local_rag.reading.converters.tables import fill_labels, find_header
 from local_rag.reading.read import parse, read
 from local_rag.reading.relations import MOST_COLUMNS, relations_of
-from local_rag.records import Relation
 
 Cells = Sequence[Sequence[object]]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.document_records import Skipped
 from local_rag.errors import LocalRagError
 from local_rag.reading import formats
 from local_rag.reading.walk import Found, Walk
-from local_rag.records import Skipped
 
 
 def write(folder: Path, *names: str) -> None:

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from local_rag.document_records import Document
 from local_rag.reading.read import parse
-from local_rag.records import Document
 
 LONG = "The long text outside of the only article is what matters here. It goes on and on about the harbour. " * 3
 

@@ -3,7 +3,7 @@
 from local_rag.answering.prompt import source_text
 from local_rag.answering.selection import whole_sources
 from local_rag.models.reader import reranked_text
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.retrieval.document_names import name_documents
 from tests.fakes import passage
 

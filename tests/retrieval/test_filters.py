@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from local_rag.asking import Filters
+from local_rag.document_records import Chunk, Document, Provenance
 from local_rag.index.generations import Generations
 from local_rag.index.protocol import AllowedDocuments
 from local_rag.model_records import InstalledModel
-from local_rag.records import Chunk, Document, DocumentFacts, Provenance
+from local_rag.passage_records import DocumentFacts
 from local_rag.retrieval.filters import DocumentsByPath, Filtering, document_filter
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Searcher, reciprocal_rank_fusion

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
+from local_rag.answer_records import Found
 from local_rag.plan_records import Plan
-from local_rag.records import Found
 from local_rag.retrieval.find_question import find_question
 from tests.fakes import EMBEDS_QUICKLY
 

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag import Library
+from local_rag.document_records import Chunk
 from local_rag.errors import QuestionError
 from local_rag.model_records import InstalledModel
 from local_rag.models.reader import reranked_text
-from local_rag.records import Chunk, Hit, Passage, StoredChunk
+from local_rag.passage_records import Hit, Passage, StoredChunk
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import FollowUpTuning, Searcher, reciprocal_rank_fusion, rerank_passages
 from local_rag.settings import Settings, resolve_settings

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.answer_records import Correction
 from local_rag.index.generations import Generation, Generations
 from local_rag.index.protocol import PassageStore
-from local_rag.records import Correction
 from local_rag.retrieval.spelling import Speller, Spelling, edit_costs, most_mistakes
 from tests.fakes import contents_of
 

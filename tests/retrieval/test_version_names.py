@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.document_records import Document, Provenance
 from local_rag.indexing.document_rows import date_in_force, version_keys
-from local_rag.records import Document, Provenance
 from local_rag.retrieval.version_families import date_of_name, key_words, likeness, sketch, version_of_name
 
 

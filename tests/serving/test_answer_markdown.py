@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from markdown_it import MarkdownIt
 
+from local_rag.answer_records import Answer, Citation, Found, FoundPlace, Quote, SentenceSupport, Written
 from local_rag.answering.pipeline import answer_of
-from local_rag.records import Answer, Citation, Found, FoundPlace, Quote, SentenceSupport, Written
 from local_rag.serving.answer_markdown import AnswerPieces, answer_as_markdown, escaped
 from tests.fakes import passage
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
+from local_rag.answer_records import Found
 from local_rag.errors import StoppedError
 from local_rag.library import Library, Parts
-from local_rag.records import Found
 from local_rag.serialization import from_plain
 from local_rag.serving.leaving import leave, listen, may_leave
 from local_rag.serving.left import Left

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.answer_records import Answer
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import parse_columns
 from local_rag.extraction.extraction import Row, Table
-from local_rag.records import Answer
 from local_rag.serving.answer_files import answers_in_form
 from local_rag.serving.extracted_files import FORMS
 

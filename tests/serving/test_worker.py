@@ -13,11 +13,11 @@ from typing import TypeVar
 
 import pytest
 
+from local_rag.answer_records import Written
 from local_rag.asking import DEFAULT_OPTIONS, AskOptions
 from local_rag.errors import BusyError, ModelError, StoppedError
 from local_rag.library import Library
 from local_rag.llama.generator import Request, Token
-from local_rag.records import Written
 from local_rag.retrieval.searcher import Trace
 from local_rag.serving.job import Event, Failure, Job, PassagesFound, Ping, QueuePosition, Result
 from local_rag.serving.requests import AskRequest, Caller, SearchRequest, ServedAnswer

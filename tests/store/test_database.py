@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from local_rag.document_records import Chunk, Document, Provenance
 from local_rag.errors import DamagedLibraryError, LibraryError
 from local_rag.files import FileStamp
-from local_rag.records import Chunk, Document, Provenance
 from local_rag.store.connect import remembered_settings
 from local_rag.store.context_rows import (
     documents_to_compare,

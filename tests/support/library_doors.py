@@ -12,7 +12,7 @@ from local_rag.errors import LocalRagError
 from local_rag.extraction.cells import person_cell
 from local_rag.extraction.columns import parse_columns
 from local_rag.library import Library
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.serving.service import Service
 from local_rag.serving.suggested_questions import SuggestedQuestions
 from local_rag.store.people_file import list_people

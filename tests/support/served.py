@@ -12,10 +12,10 @@ from typing import Any
 import uvicorn
 from starlette.testclient import TestClient
 
+from local_rag.answer_records import Answer, Written
 from local_rag.errors import StoppedError
 from local_rag.library import Library, Parts
 from local_rag.llama.generator import Request, Token
-from local_rag.records import Answer, Written
 from local_rag.serving.http import Interface
 from local_rag.serving.served_models import open_library
 from local_rag.serving.worker import LibraryWorker

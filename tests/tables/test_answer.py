@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from local_rag.records import TableAnswer, TableValue
+from local_rag.answer_records import TableAnswer, TableValue
 from local_rag.tables.answer import FromRows, answer_from_rows, views_for
 from local_rag.tables.mentions import mentions
 from local_rag.tables.planner import Planned, Read

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from local_rag.answer_records import TableAnswer
 from local_rag.errors import QuestionError
-from local_rag.records import TableAnswer
 from local_rag.tables.computation import NotComputableError, computation
 from local_rag.tables.mentions import mentions
 from local_rag.tables.program import (

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from local_rag.extraction.values import find_phrase
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.store.database import NamedDocument
 from local_rag.verification.claims import read_claims
 from local_rag.verification.evidence import Names

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.catalogue.contents import WholeDocument
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from local_rag.retrieval.highlights import Mark, MarkKind, marks
 from local_rag.text.sentences import unwrapped
 from local_rag.text.sheet_rows import names_above

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.answer_records import Answer, Citation
 from local_rag.asking import AskOptions, Filters
 from local_rag.errors import LibraryError
 from local_rag.extraction.columns import parse_columns
 from local_rag.extraction.saved_tables import SavedTables
 from local_rag.library import Library
-from local_rag.records import Answer, Citation, Passage
+from local_rag.passage_records import Passage
 from local_rag.store.database import Store, library_lock
 from local_rag.store.erasing import erasing
 from local_rag.store.history import History

@@ -11,10 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from local_rag.answer_records import Found
 from local_rag.asking import AskOptions, Filters
+from local_rag.document_records import Document
 from local_rag.library import Library, Parts
 from local_rag.models.registry import resolve
-from local_rag.records import Document, Found, Progress
+from local_rag.progress_records import Progress
 from local_rag.retrieval.find_question import FindQuestion, Phrase
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, ReadsHere

@@ -24,6 +24,7 @@ from local_rag.answering.prompt import closing_prompt, quote, sources_prompt
 from local_rag.answering.selection import select_sources, whole_sources
 from local_rag.cli.main import cli
 from local_rag.cli.options import Invocation
+from local_rag.document_records import Chunk, Document
 from local_rag.errors import ModelError, ReadError
 from local_rag.indexing.situating_prompts import context_plan, plan_contexts, prompt_requests
 from local_rag.library import Parts
@@ -36,7 +37,6 @@ from local_rag.reading.isolate import IsolatedReader
 from local_rag.reading.read import read
 from local_rag.reading.split import Splitting, split
 from local_rag.reading.walk import Found, Walk
-from local_rag.records import Chunk, Document
 from tests.fakes import FakeEmbedder, FakeGenerator, FakeVocabulary, generating, passage
 from tests.support.hostile_files import _seeds, generate, mutate
 

@@ -13,7 +13,7 @@ from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
 from local_rag.index.segment import write_manifest
 from local_rag.model_records import InstalledModel
-from local_rag.records import Progress
+from local_rag.progress_records import Progress
 from local_rag.store.database import Store
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, QUICK, FakeEmbedder

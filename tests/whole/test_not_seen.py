@@ -13,12 +13,12 @@ import pytest
 
 from local_rag import Library
 from local_rag.catalogue.library_status import Status
+from local_rag.document_records import Skipped
 from local_rag.errors import LibraryError
 from local_rag.indexing.indexer import IndexReport
 from local_rag.library import Parts
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import Splitting
-from local_rag.records import Skipped
 from tests.conftest import Run
 from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, FaultyDisk, ReadsHere
 

@@ -14,7 +14,7 @@ import pytest
 from local_rag import Library
 from local_rag.errors import LibraryError
 from local_rag.index.generations import Generations
-from local_rag.records import Progress
+from local_rag.progress_records import Progress
 from local_rag.store.database import Store
 from local_rag.store.published import copy_library
 from tests.conftest import Run

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
+from local_rag.answer_records import TableSource
 from local_rag.asking import Filters
 from local_rag.digests.output import place_as_dict
 from local_rag.digests.statements import text_of_indexed
 from local_rag.display import passage_as_dict
-from local_rag.records import TableSource, path_of
+from local_rag.passage_records import path_of
 from local_rag.web.views.document_view import view_document
 from tests.fakes import QUICK
 

@@ -9,9 +9,9 @@ import pytest
 
 import local_rag
 from local_rag import Answer, AskOptions, Citation, Filters, Found, Library, LibraryError, QuestionError, StoppedError
+from local_rag.answer_records import Written
 from local_rag.asking import as_filters
 from local_rag.indexing.added_texts import texts_folder
-from local_rag.records import Written
 from local_rag.settings import SettingFields, Settings
 from tests.fakes import QUICK, passage
 

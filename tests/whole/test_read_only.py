@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 
 from local_rag import Library
+from local_rag.document_records import Chunk, Document
 from local_rag.files import FileStamp
 from local_rag.library import Parts
 from local_rag.machine import file_system, is_network, printed_mounts
-from local_rag.records import Chunk, Document
 from local_rag.store.database import Store
 from tests.fakes import EMBEDS_QUICKLY, FakeEmbedder, FakeGenerator, generating
 from tests.whole.crash.harness import small_disk

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from local_rag.answer_records import Answer, Written
 from local_rag.asking import AskOptions, Filters
 from local_rag.library import Library, Parts
-from local_rag.records import Answer, Written
 from local_rag.retrieval.asked_versions import AskedVersions
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.version_families import Versions

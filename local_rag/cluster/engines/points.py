@@ -15,10 +15,11 @@ import numpy as np
 
 from local_rag.asking import Filters
 from local_rag.cluster.engines.sparse_vectors import chunk_vectors
+from local_rag.document_records import UNKNOWN, Chunk, Provenance
 from local_rag.index.protocol import DocumentRows
 from local_rag.index.vector_index import blend_neighbours
 from local_rag.keys import key_of
-from local_rag.records import UNKNOWN, Chunk, DocumentFacts, Provenance, StoredChunk
+from local_rag.passage_records import DocumentFacts, StoredChunk
 from local_rag.retrieval.filters import with_outer
 from local_rag.text.tokens import document_tokens
 

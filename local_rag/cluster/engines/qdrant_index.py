@@ -20,7 +20,7 @@ from local_rag.cluster.engines.points import chunk_of, conditions_of, passage_of
 from local_rag.cluster.engines.sparse_vectors import bucket_of, counts_in, number_of, question_vector
 from local_rag.errors import ClusterError, DamagedLibraryError
 from local_rag.index.protocol import Allowed, AllowedDocuments
-from local_rag.records import DocumentFacts, StoredChunk
+from local_rag.passage_records import DocumentFacts, StoredChunk
 
 DENSE, WORDS = "dense", "words"  # names of the vectors of a point
 _MORE = 64  # results than needed, so ties at the end of a list are decided by our order too

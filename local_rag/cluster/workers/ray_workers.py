@@ -31,6 +31,7 @@ from local_rag.cluster.workers.driver import (
 )
 from local_rag.cluster.workers.machine_worker import Fitting, Worker, facts_of
 from local_rag.cluster.workers.ray_connection import connected, log
+from local_rag.document_records import Skipped
 from local_rag.errors import ClusterError, ReadError
 from local_rag.files import FileStamp
 from local_rag.indexing.situating_prompts import ContextJob
@@ -44,7 +45,6 @@ from local_rag.reading.isolate import ReadFile, skipped
 from local_rag.reading.provenance import scraped_from
 from local_rag.reading.read import read_file
 from local_rag.reading.split import Splitting
-from local_rag.records import Skipped
 from local_rag.settings import Settings
 
 _REFRESH_SECONDS = 1.0

@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
 from typing import Any
 
+from local_rag.document_records import UNKNOWN, Document, DocumentKind, Grid, Heading, Link, Provenance, Table
 from local_rag.errors import ReadError
 from local_rag.reading.decode import clean
 from local_rag.reading.markdown import find_headings, find_tables
-from local_rag.records import UNKNOWN, Document, DocumentKind, Grid, Heading, Link, Provenance, Table
 
 MAX_EXPANDED_BYTES = 500 * 1000 * 1000
 MAX_EXPANSION = 200

@@ -13,6 +13,7 @@ from email.message import Message as Part
 from pathlib import PurePath
 from typing import cast
 
+from local_rag.document_records import Link
 from local_rag.errors import ReadError
 from local_rag.reading.converters.calendars import add_entries
 from local_rag.reading.converters.converted import Attachment, Converted, Sections, notes_of
@@ -22,7 +23,6 @@ from local_rag.reading.decode import decode, decode_with_notes
 from local_rag.reading.formats import DELETED
 from local_rag.reading.mailbox import find_history, split_mailbox
 from local_rag.reading.provenance import make_provenance
-from local_rag.records import Link
 
 _MAX_HEADER, _LONG_HEADER = 20_000, 2000  # characters: headers are cut, and long ones are read without their grammar
 _HEADERS = ("From", "To", "Cc", "Date", "Subject")

@@ -8,6 +8,7 @@ from itertools import islice, pairwise
 from statistics import median
 from typing import Any
 
+from local_rag.document_records import Heading, Table
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Attachment, Converted, notes_of
 from local_rag.reading.converters.pdf_grids import ruled_tables, rules_of
@@ -18,7 +19,6 @@ from local_rag.reading.converters.pdf_tables import PageTable, find_tables, unfo
 from local_rag.reading.converters.tables import pipe_row, pipe_table
 from local_rag.reading.formats import NO_TEXT
 from local_rag.reading.provenance import pdf_provenance
-from local_rag.records import Heading, Table
 from local_rag.text.words import joins_lines
 
 _FILE_TITLE = re.compile(r"untitled.*|microsoft \w+ - .*|.*\.(?:docx?|pptx?|xlsx?|pdf|tex|dvi|indd|qxd)", re.IGNORECASE)

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from local_rag.document_records import Table
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, Sections, notes_of
 from local_rag.reading.converters.runs import Run, write_runs
 from local_rag.reading.converters.tables import fill_labels, find_header, pipe_row, pipe_table
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import make_provenance
-from local_rag.records import Table
 from local_rag.text.notes import split_notes
 
 _CODE_PAGE = re.compile(r"\\ansicpg(\d{3,5})\b")

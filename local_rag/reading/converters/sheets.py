@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, NamedTuple
 
+from local_rag.document_records import Grid, Table
 from local_rag.reading.converters.converted import Converted, Sections, parse_xml, related_parts
 from local_rag.reading.converters.notation import counted_letters
 from local_rag.reading.converters.number_format import show_cell
@@ -21,7 +22,6 @@ from local_rag.reading.converters.sheet_layout import tables_of
 from local_rag.reading.converters.tables import lines_of_table
 from local_rag.reading.decode import decode
 from local_rag.reading.provenance import office_provenance
-from local_rag.records import Grid, Table
 from local_rag.text.cell_values import StoredNumber
 from local_rag.text.struck import strike
 

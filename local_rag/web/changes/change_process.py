@@ -20,7 +20,7 @@ from local_rag.errors import LocalRagError
 from local_rag.indexing.watch import Watch, batches
 from local_rag.library import Library, Parts
 from local_rag.machine import give_way
-from local_rag.records import Progress
+from local_rag.progress_records import Progress
 from local_rag.serialization import from_plain
 
 WAIT, GO_ON = "wait", "go on"

@@ -11,10 +11,11 @@ from starlette.background import BackgroundTask
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from local_rag.answer_records import BeingRead, FoundPlace, Written
 from local_rag.asking import AskOptions, KeptConversation, KeptTurn
 from local_rag.display import answer_as_dict, found_as_csv, found_as_dict, passage_as_dict, printable_json, rows_as_csv
 from local_rag.errors import LocalRagError
-from local_rag.records import BeingRead, FoundPlace, Passage, Written
+from local_rag.passage_records import Passage
 from local_rag.serving.http import EventStream, json_response
 from local_rag.serving.job import Event, Failure, Job, PassagesFound, Ping, QueuePosition, Result, failure
 from local_rag.serving.requests import AskRequest, SearchRequest, ServedAnswer

@@ -17,12 +17,13 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response
 from starlette.routing import Route
 
+from local_rag.answer_records import Answer
 from local_rag.answering.remarks import place_of, remarks
 from local_rag.asking import AskOptions, KeptCorrection, KeptList
 from local_rag.catalogue.contents import Location
 from local_rag.display import Name, found_headline
 from local_rag.errors import BusyError, QuestionError
-from local_rag.records import Answer, Passage
+from local_rag.passage_records import Passage
 from local_rag.serving.answer_files import answers_in_form
 from local_rag.serving.background_runs import RunView
 from local_rag.serving.http import json_response

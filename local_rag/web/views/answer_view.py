@@ -7,12 +7,14 @@ from typing import Any
 
 from markupsafe import Markup
 
+from local_rag.answer_records import SHOWN_TABLE_ROWS, Answer, Found, TableAnswer, TableSource
 from local_rag.answering.remarks import is_doubtful, place_of, remarks
 from local_rag.catalogue.contents import Location, SeenState
 from local_rag.display import Name, cell_as_text, found_headline, one_line, table_lines, version_lines
+from local_rag.document_records import heading_path
 from local_rag.models.choice import chosen
+from local_rag.passage_records import Passage
 from local_rag.plan_records import Kind
-from local_rag.records import SHOWN_TABLE_ROWS, Answer, Found, Passage, TableAnswer, TableSource, heading_path
 from local_rag.retrieval.highlights import marks, readable
 from local_rag.view import View
 from local_rag.web.views.answer_html import show_answer

@@ -17,8 +17,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
+from local_rag.passage_records import Passage
 from local_rag.reading.formats import format_named
-from local_rag.records import Passage
 from local_rag.retrieval.highlights import Mark
 from local_rag.text.list_labels import begins_item, label_at
 from local_rag.text.sheet_rows import FIELD, RECORD, Cell, table_of

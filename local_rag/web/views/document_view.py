@@ -15,8 +15,8 @@ from urllib.parse import urlencode
 from markupsafe import Markup
 
 from local_rag.catalogue.contents import WholeDocument
+from local_rag.passage_records import Passage
 from local_rag.reading.markdown import find_headings
-from local_rag.records import Passage
 from local_rag.retrieval.highlights import Mark
 from local_rag.text.sheet_rows import names_above
 from local_rag.web.views.document_html import header_above, kind_of, open_fence, render

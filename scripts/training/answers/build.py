@@ -24,7 +24,7 @@ from local_rag.llama.generator import Vocabulary
 from local_rag.llama.models_in_use import open_vocabulary
 from local_rag.model_records import AnswerForm
 from local_rag.models.registry import load_registry
-from local_rag.records import Passage
+from local_rag.passage_records import Passage
 from scripts.training.answers.examples import Examples
 from scripts.training.answers.gguf_weights import end_token
 from scripts.training.changes import Values

@@ -16,12 +16,12 @@ from typing import Any
 import click
 import numpy as np
 
+from local_rag.document_records import Chunk
 from local_rag.indexing.situating_prompts import plan_contexts, prompt_requests
 from local_rag.llama.generator import Vocabulary
 from local_rag.llama.models_in_use import open_vocabulary
 from local_rag.model_records import ContextForm
 from local_rag.models.registry import load_registry
-from local_rag.records import Chunk
 from scripts.training.answers.examples import Examples
 from scripts.training.answers.gguf_weights import end_token
 

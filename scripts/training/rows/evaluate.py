@@ -12,7 +12,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from local_rag.records import TableAnswer
+from local_rag.answer_records import TableAnswer
 from local_rag.tables.answer import best_candidate, views_for
 from local_rag.tables.planner import CALIBRATION_FILE, TrainedPlanner
 from scripts.benchmarks import wikitablequestions

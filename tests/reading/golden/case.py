@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from local_rag.document_records import Document
 from local_rag.reading.converters.pdf import Recognize
 from local_rag.reading.read import parse
-from local_rag.records import Document
 
 _RULE = re.compile(r"\s*\|(?:\s*:?-+:?\s*\|)+\s*")
 

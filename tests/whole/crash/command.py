@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from local_rag.cli.main import main
+from local_rag.document_records import Skipped
 from local_rag.indexing.situating_prompts import ContextJob
 from local_rag.indexing.workers import LocalWorkers, OnNote, WrittenContext
 from local_rag.library import Parts
 from local_rag.reading.isolate import ReadFile
 from local_rag.reading.split import Splitting
-from local_rag.records import Skipped
 from tests.fakes import FakeEmbedder, FaultyDisk, QuickWorkers, journaling, quick_vocabulary
 
 
