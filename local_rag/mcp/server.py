@@ -21,8 +21,9 @@ from starlette.types import Receive, Scope, Send
 
 from local_rag.asking import HOST
 from local_rag.errors import LocalRagError
-from local_rag.mcp.shapes import RULES, SHAPES, Arguments, listed_tools, shortened, write_instructions
+from local_rag.mcp.shapes import RULES, SHAPES, listed_tools, shortened, write_instructions
 from local_rag.mcp.token_budget import as_text
+from local_rag.mcp.tool_arguments import Arguments
 from local_rag.mcp.tools import HANDLERS
 from local_rag.serving.http import caller_of, person_of
 from local_rag.serving.requests import Caller

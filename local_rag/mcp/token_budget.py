@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from local_rag.mcp.shapes import Dense, FoundPassage, SearchResults
+from local_rag.mcp.tool_results import Dense, FoundPassage, SearchResults
 
 Record = TypeVar("Record", bound=BaseModel)
 Results = TypeVar("Results", bound=BaseModel)

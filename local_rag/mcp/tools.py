@@ -25,7 +25,9 @@ from local_rag.extraction.columns import parse_columns
 from local_rag.extraction.extraction import Row, Table
 from local_rag.extraction.saved_tables import SavedTable
 from local_rag.feedback.gaps import closest_of
-from local_rag.mcp import shapes
+from local_rag.mcp import tool_arguments as takes
+from local_rag.mcp import tool_results as gives
+from local_rag.mcp.shapes import shortened
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_list, fit_page, fit_passages, fit_text
 from local_rag.passage_records import Passage
 from local_rag.retrieval.searcher import Trace
@@ -77,10 +79,10 @@ _CHANGED = ("changed", "missing")
 _ID = re.compile(r"(passage|document)-([0-9]{1,18})")
 
 
-async def search(service: Service, asked: shapes.SearchArguments, caller: Caller, _tell: Tell) -> shapes.SearchResults:
+async def search(service: Service, asked: takes.SearchArguments, caller: Caller, _tell: Tell) -> gives.SearchResults:
     """Find passages; by keywords alone while the models are loading or if they are missing."""
     filters = asked.filters()
-    dense: shapes.Dense = "ready"
+    dense: gives.Dense = "ready"
     note: str | None = None
     passages: Sequence[Passage] = ()
     request = SearchRequest(question=asked.query, top=asked.limit, options=AskOptions(filters=filters))
@@ -122,9 +124,9 @@ async def _patiently(service: Service, job: Job[Trace]) -> Trace | None:
         outcome.cancel()
 
 
-def _results(library: View, passages: Sequence[Passage], dense: shapes.Dense, note: str | None) -> shapes.SearchResults:
+def _results(library: View, passages: Sequence[Passage], dense: gives.Dense, note: str | None) -> gives.SearchResults:
     results = [
-        shapes.FoundPassage(
+        gives.FoundPassage(
             id=_document_id(location) if passage.kind == "document" else f"passage-{passage.chunk_id}",
             kind=passage.kind,
             document=_document_id(location),
@@ -133,7 +135,7 @@ def _results(library: View, passages: Sequence[Passage], dense: shapes.Dense, no
             location=one_line(passage.location),
             text=printable(passage.text),
             generated_context=printable(passage.sentence),
-            ranks={hit.list_name: shapes.Rank(rank=hit.rank, score=round(hit.score, 3)) for hit in passage.hits},
+            ranks={hit.list_name: gives.Rank(rank=hit.rank, score=round(hit.score, 3)) for hit in passage.hits},
             newest_version=one_line(passage.newest) if passage.newest else None,
             changed_since_indexed=location.state in _CHANGED,
         )
@@ -142,7 +144,7 @@ def _results(library: View, passages: Sequence[Passage], dense: shapes.Dense, no
     return fit_passages(results, dense, note)
 
 
-async def find(service: Service, asked: shapes.FindArguments, caller: Caller, tell: Tell) -> shapes.FindResults:
+async def find(service: Service, asked: takes.FindArguments, caller: Caller, tell: Tell) -> gives.FindResults:
     """Count or list all documents."""
     filters = asked.filters()
     request = SearchRequest(question=asked.question, options=AskOptions(filters=filters))
@@ -150,7 +152,7 @@ async def find(service: Service, asked: shapes.FindArguments, caller: Caller, te
     library = service.library_for(caller.person)
     lacking = None if found.count else await service.aside(lambda: _no_document(library, filters))
     listed = [
-        shapes.FoundDocument(
+        gives.FoundDocument(
             path=one_line(place.passage.path),
             line=place.passage.line,
             text=printable(place.passage.text),
@@ -158,7 +160,7 @@ async def find(service: Service, asked: shapes.FindArguments, caller: Caller, te
         )
         for place in found.places
     ]
-    whole = shapes.FindResults(
+    whole = gives.FindResults(
         kind=found.kind,
         rule=printable(found.rule),
         count=found.count,
@@ -169,15 +171,15 @@ async def find(service: Service, asked: shapes.FindArguments, caller: Caller, te
     return fit_list(whole, "documents")
 
 
-def diff(library: View, asked: shapes.DiffArguments) -> shapes.Differences:
+def diff(library: View, asked: takes.DiffArguments) -> gives.Differences:
     """Compare two documents, or the two newest versions of one."""
     found = library.changes.diff(asked.before, asked.after or "")
     changes = [
-        shapes.DocumentChange(
+        gives.DocumentChange(
             kind=one.kind,
             about=printable(one.about),
             values=[
-                shapes.ChangedValue(kind=value.kind, before=printable(value.before), after=printable(value.after))
+                gives.ChangedValue(kind=value.kind, before=printable(value.before), after=printable(value.after))
                 for value in one.values
             ],
             before=_place(one.before) if one.before else None,
@@ -185,31 +187,31 @@ def diff(library: View, asked: shapes.DiffArguments) -> shapes.Differences:
         )
         for one in found.changes
     ]
-    whole = shapes.Differences(before=one_line(found.before), after=one_line(found.after), changes=changes)
+    whole = gives.Differences(before=one_line(found.before), after=one_line(found.after), changes=changes)
     return fit_list(whole, "changes")
 
 
-def brief(library: View, asked: shapes.BriefArguments) -> shapes.BriefResults:
+def brief(library: View, asked: takes.BriefArguments) -> gives.BriefResults:
     """Sum up documents in quotations."""
     found = library.changes.brief(
-        asked.documents, lines=asked.lines, filters=Filters.parse(within=shapes.several(asked.within))
+        asked.documents, lines=asked.lines, filters=Filters.parse(within=takes.several(asked.within))
     )
     lists: list[tuple[str, Sequence[Line]]] = [("", found.lines), *found.lists.items()]
     lines = [
-        shapes.BriefLine(**dict(_place(line.place)), list=kind, value=printable(line.value))
+        gives.BriefLine(**dict(_place(line.place)), list=kind, value=printable(line.value))
         for kind, some in lists
         for line in some
     ]
     documents = [one_line(path) for path in found.documents[:_MOST_FOLDERS]]
-    return fit_list(shapes.BriefResults(documents=documents, lines=lines), "lines")
+    return fit_list(gives.BriefResults(documents=documents, lines=lines), "lines")
 
 
-async def verify(service: Service, asked: shapes.VerifyArguments, caller: Caller, tell: Tell) -> shapes.VerifyResults:
+async def verify(service: Service, asked: takes.VerifyArguments, caller: Caller, tell: Tell) -> gives.VerifyResults:
     """Check the statements of a text from a number on, as many as a turn allows; the host's model judges the rest."""
     request = VerifyRequest(text=asked.text, filters=asked.filters(), model=False, first=asked.start)
     found = await followed(service.verify(request, caller), tell)
     statements = [
-        shapes.CheckedStatement(
+        gives.CheckedStatement(
             text=_short(one.text),
             verdict=one.verdict,
             quotes=[_statement_quote(each) for each in one.quotes],
@@ -218,17 +220,17 @@ async def verify(service: Service, asked: shapes.VerifyArguments, caller: Caller
         for one in found.statements
     ]
 
-    def page(shown: Sequence[shapes.CheckedStatement]) -> shapes.VerifyResults:
+    def page(shown: Sequence[gives.CheckedStatement]) -> gives.VerifyResults:
         goes_on = len(shown) < len(statements) or found.left_out
-        return shapes.VerifyResults(statements=list(shown), next=asked.start + len(shown) if goes_on else None)
+        return gives.VerifyResults(statements=list(shown), next=asked.start + len(shown) if goes_on else None)
 
     return fit_page(statements, page)
 
 
-def _statement_quote(one: Evidence) -> shapes.StatementQuote:
-    differs = [shapes.DifferingWords(said=_short(each.said), written=_short(each.written)) for each in one.differs]
+def _statement_quote(one: Evidence) -> gives.StatementQuote:
+    differs = [gives.DifferingWords(said=_short(each.said), written=_short(each.written)) for each in one.differs]
     place = one.place
-    return shapes.StatementQuote(
+    return gives.StatementQuote(
         text=_short(place.text),
         location=one_line(place.location_by(str)),
         section=_short(place.section),
@@ -236,13 +238,13 @@ def _statement_quote(one: Evidence) -> shapes.StatementQuote:
     )
 
 
-async def gaps(service: Service, asked: shapes.GapsArguments, caller: Caller, _tell: Tell) -> shapes.GapsResults:
+async def gaps(service: Service, asked: takes.GapsArguments, caller: Caller, _tell: Tell) -> gives.GapsResults:
     """List what is missing, from a number on."""
     found = (await service.gaps(caller).outcome())[asked.start :]
     groups = [
-        shapes.MissingGroup(
+        gives.MissingGroup(
             questions=[
-                shapes.MissedQuestion(
+                gives.MissedQuestion(
                     question=_short(one.question), asked=one.asked, outcome=one.outcome, times=one.times
                 )
                 for one in gap.questions[:_MOST_STALE]
@@ -253,20 +255,20 @@ async def gaps(service: Service, asked: shapes.GapsArguments, caller: Caller, _t
         for gap in found[:_PAGE]
     ]
 
-    def page(shown: Sequence[shapes.MissingGroup]) -> shapes.GapsResults:
+    def page(shown: Sequence[gives.MissingGroup]) -> gives.GapsResults:
         following = asked.start + len(shown) if len(shown) < len(found) else None
-        return shapes.GapsResults(gaps=list(shown), next=following)
+        return gives.GapsResults(gaps=list(shown), next=following)
 
     return fit_page(groups, page)
 
 
-def marks(library: View, _asked: shapes.Arguments) -> shapes.MarksResults:
+def marks(library: View, _asked: takes.Arguments) -> gives.MarksResults:
     """Return what marks come to."""
-    return shapes.MarksResults.model_validate(asdict(library.feedback.marks()))
+    return gives.MarksResults.model_validate(asdict(library.feedback.marks()))
 
 
-def _place(place: Place) -> shapes.QuotedPlace:
-    return shapes.QuotedPlace(
+def _place(place: Place) -> gives.QuotedPlace:
+    return gives.QuotedPlace(
         text=printable(place.text[:_LONGEST_QUOTED]),
         location=one_line(place.location_by(str)),
         section=_short(place.section),
@@ -277,7 +279,7 @@ def _document_id(location: Location) -> str:
     return f"document-{location.document}" if location.document is not None else ""
 
 
-def fetch(library: View, asked: shapes.FetchArguments) -> shapes.Fetched:
+def fetch(library: View, asked: takes.FetchArguments) -> gives.Fetched:
     """Return as much of a text, from an offset on, as fits into a result."""
     document, passages = _named(library, asked)
     first = passages[0] if passages else None
@@ -286,7 +288,7 @@ def fetch(library: View, asked: shapes.FetchArguments) -> shapes.Fetched:
     if asked.offset and asked.offset >= end - begin:
         raise QuestionError(f"The offset {asked.offset} lies after the end of {asked.id}; call without it.")
     start = begin + asked.offset
-    whole = shapes.Fetched(
+    whole = gives.Fetched(
         id=asked.id,
         document=f"document-{document.id}",
         title=_short(document.title),
@@ -300,7 +302,7 @@ def fetch(library: View, asked: shapes.FetchArguments) -> shapes.Fetched:
         changed_since_indexed=document.state in _CHANGED,
     )
 
-    def begun(part: str) -> shapes.Fetched:
+    def begun(part: str) -> gives.Fetched:
         goes_on = start + len(part) < end
         following = start + len(part) - begin if goes_on else None
         return whole.model_copy(update={"text": part, "end": start + len(part), "next": following})
@@ -308,7 +310,7 @@ def fetch(library: View, asked: shapes.FetchArguments) -> shapes.Fetched:
     return begun(fit_text(whole.text, begun, MAX_FETCH))
 
 
-def _named(library: View, asked: shapes.FetchArguments) -> tuple[WholeDocument, Sequence[Passage]]:
+def _named(library: View, asked: takes.FetchArguments) -> tuple[WholeDocument, Sequence[Passage]]:
     """Return the document that an id names, or the document and passages around the passage that it names."""
     named = _ID.fullmatch(asked.id)
     if named is None:
@@ -329,13 +331,13 @@ def _named(library: View, asked: shapes.FetchArguments) -> tuple[WholeDocument, 
     return document, document.passages[max(0, position - asked.around) : position + asked.around + 1]
 
 
-def list_documents(library: View, asked: shapes.ListArguments) -> shapes.DocumentPage:
+def list_documents(library: View, asked: takes.ListArguments) -> gives.DocumentPage:
     """Return a page of the documents, by path."""
-    filters = Filters.parse(within=shapes.several(asked.within))
+    filters = Filters.parse(within=takes.several(asked.within))
     listed = library.documents.listed(filters=filters, after=_path_of(asked.cursor), most=_PAGE + 1)
     ids = library.documents.contents().documents
     documents = [
-        shapes.ListedDocument(
+        gives.ListedDocument(
             id=f"document-{ids[document.path]}",
             title=_short(document.title),
             location=one_line(document.path),
@@ -348,18 +350,18 @@ def list_documents(library: View, asked: shapes.ListArguments) -> shapes.Documen
         if document.path in ids
     ]
 
-    def page(shown: Sequence[shapes.ListedDocument]) -> shapes.DocumentPage:
+    def page(shown: Sequence[gives.ListedDocument]) -> gives.DocumentPage:
         following = _cursor_of(listed[len(shown) - 1].path) if len(shown) < len(documents) else None
-        return shapes.DocumentPage(results=list(shown), next=following)
+        return gives.DocumentPage(results=list(shown), next=following)
 
     return fit_page(documents[:_PAGE], page)
 
 
-async def status(service: Service, _asked: shapes.Arguments, caller: Caller, _tell: Tell) -> shapes.LibraryStatus:
+async def status(service: Service, _asked: takes.Arguments, caller: Caller, _tell: Tell) -> gives.LibraryStatus:
     """Return what the library holds and what is out of date."""
     held = await service.aside(service.library_for(caller.person).status)
     loading, problem = await service.aside(lambda: (service.loading, service.problem))
-    return shapes.LibraryStatus(
+    return gives.LibraryStatus(
         library=one_line(held.library),
         folders=[one_line(root) for root in held.roots[:_MOST_FOLDERS]],
         documents=held.documents,
@@ -369,18 +371,18 @@ async def status(service: Service, _asked: shapes.Arguments, caller: Caller, _te
         models={role: one_line(Path(name).name) for role, name in held.models.items()},
         dense="unavailable" if problem else "loading" if loading else "ready",
         stale=[
-            shapes.StaleReason(reason=_short(stale.reason), command=one_line(stale.command))
+            gives.StaleReason(reason=_short(stale.reason), command=one_line(stale.command))
             for stale in held.stale[:_MOST_STALE]
         ],
     )
 
 
-async def ask(service: Service, asked: shapes.AskArguments, caller: Caller, tell: Tell) -> shapes.Answered:
+async def ask(service: Service, asked: takes.AskArguments, caller: Caller, tell: Tell) -> gives.Answered:
     """Answer a question with the library's own model."""
     request = AskRequest(question=asked.question, options=AskOptions(filters=asked.filters()))
     served = await followed(service.ask(request, caller), tell)
     answer = served.answer
-    return shapes.Answered(
+    return gives.Answered(
         question=printable(answer.question),
         outcome=answer.outcome,
         answered=answer.answered,
@@ -388,32 +390,30 @@ async def ask(service: Service, asked: shapes.AskArguments, caller: Caller, tell
         text=await service.aside(lambda: answer_as_markdown(answer, changed=served.changed, escape=printable)),
         remarks=remarks(answer, str, served.changed),
         probability=answer.probability,
-        quotes=[shapes.Quotation(text=printable(quote.text), citation=quote.citation) for quote in answer.quotes],
+        quotes=[gives.Quotation(text=printable(quote.text), citation=quote.citation) for quote in answer.quotes],
         citations=[_cited(citation.passage, citation.number) for citation in answer.citations],
         closest=[_cited(passage, None) for passage in answer.closest],
     )
 
 
-async def extract(
-    service: Service, asked: shapes.ExtractArguments, caller: Caller, tell: Tell
-) -> shapes.ExtractResults:
+async def extract(service: Service, asked: takes.ExtractArguments, caller: Caller, tell: Tell) -> gives.ExtractResults:
     """Ask some of what is missing in a table, and return the rows from a number on."""
-    filters = Filters.parse(within=shapes.several(asked.within), types=shapes.several(asked.types))
+    filters = Filters.parse(within=takes.several(asked.within), types=takes.several(asked.types))
     table = SavedTable("", "", parse_columns(asked.columns), filters, asked.newest)
     await followed(service.extract(table, caller), tell)
     library = service.library_for(caller.person)
 
-    def stored() -> shapes.ExtractResults:
+    def stored() -> gives.ExtractResults:
         found = library.extract(table.columns, filters=filters, newest=asked.newest, ask=False)
         return _extracted_from(found, asked.start)
 
     return await service.aside(stored, client=caller.key)
 
 
-def _extracted_from(table: Table, start: int) -> shapes.ExtractResults:
+def _extracted_from(table: Table, start: int) -> gives.ExtractResults:
     """Return as many rows from a number on as fit, at least one if there is any."""
-    whole = shapes.ExtractResults(rows=[], documents=len(table.rows), missing=table.missing)
-    rows, used = list[shapes.ExtractedRow](), cost(whole)
+    whole = gives.ExtractResults(rows=[], documents=len(table.rows), missing=table.missing)
+    rows, used = list[gives.ExtractedRow](), cost(whole)
     for row in islice(table.rows, start, None):
         extracted = _extracted(table, row)
         used += cost(extracted) + 1
@@ -423,9 +423,9 @@ def _extracted_from(table: Table, start: int) -> shapes.ExtractResults:
     return whole.model_copy(update={"rows": rows})
 
 
-def _extracted(table: Table, row: Row) -> shapes.ExtractedRow:
+def _extracted(table: Table, row: Row) -> gives.ExtractedRow:
     cells = [
-        shapes.ExtractedCell(
+        gives.ExtractedCell(
             column=_short(column.name),
             state=cell.state if cell else "not asked yet",
             value=_short(cell.text) if cell else "",
@@ -434,7 +434,7 @@ def _extracted(table: Table, row: Row) -> shapes.ExtractedRow:
         )
         for column, cell in zip(table.columns, row.cells, strict=True)
     ]
-    return shapes.ExtractedRow(
+    return gives.ExtractedRow(
         document=f"document-{row.document}", title=_short(row.title), location=one_line(row.path), cells=cells
     )
 
@@ -467,8 +467,8 @@ HANDLERS: Mapping[str, Handler] = {
 }
 
 
-def _cited(passage: Passage, number: int | None) -> shapes.CitedPassage:
-    return shapes.CitedPassage(
+def _cited(passage: Passage, number: int | None) -> gives.CitedPassage:
+    return gives.CitedPassage(
         number=number,
         id=f"passage-{passage.chunk_id}",
         title=_short(passage.title),
@@ -477,7 +477,7 @@ def _cited(passage: Passage, number: int | None) -> shapes.CitedPassage:
 
 
 def _short(text: str) -> str:
-    return shapes.shortened(text, _LONGEST)
+    return shortened(text, _LONGEST)
 
 
 def _cursor_of(path: str) -> str:

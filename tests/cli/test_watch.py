@@ -59,6 +59,7 @@ class Interrupted:
 
     def __init__(self) -> None:
         self.asked = self.indexed = 0
+        self.upkeep = self  # which knows the folders
 
     def roots(self) -> list[Root]:
         self.asked += 1

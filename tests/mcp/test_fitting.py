@@ -7,8 +7,8 @@ from hypothesis import strategies as some
 from pydantic import BaseModel
 from tokenizers import Tokenizer
 
-from local_rag.mcp.shapes import FindResults, FoundDocument, FoundPassage
 from local_rag.mcp.token_budget import MAX_SEARCH, cost, count_tokens, cut, fit_list, fit_passages, fit_text
+from local_rag.mcp.tool_results import FindResults, FoundDocument, FoundPassage
 from local_rag.models.own_models import TOKENIZER_FILE
 from local_rag.models.registry import resolve
 

@@ -12,8 +12,8 @@ import pytest
 from mcp import Client, MCPError
 
 from local_rag.errors import ModelError
-from local_rag.mcp.shapes import SearchArguments
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, count_tokens
+from local_rag.mcp.tool_arguments import SearchArguments
 from local_rag.model_records import InstalledModel
 from tests.fakes import FakeEmbedder
 from tests.mcp.talking import ERAS, call, loaded, local_service, talk
