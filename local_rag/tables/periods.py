@@ -30,7 +30,7 @@ _POINT = re.compile(
     re.IGNORECASE,
 )
 # What joins the two ends of a span, of which the first leaves out what the second says: 13 to 17 Oct, Feb to May 2025.
-_JOIN = r"\s*(?:and|to|until|till|through|und|bis|et|au|-|–)\s*(?:the\s|le\s)?"  # noqa: RUF001  a dash
+_JOIN = r"\s{0,3}(?:and|to|until|till|through|und|bis|et|au|-|–)\s{0,3}(?:the\s|le\s)?"  # noqa: RUF001  a dash
 _FIRST_DAY = re.compile(rf"(?<![\w.,/:-])(\d{{1,2}})(?:st|nd|rd|th|\.)?{_JOIN}$", re.IGNORECASE)
 _LAST_DAY = re.compile(rf"{_JOIN}(\d{{1,2}})(?:st|nd|rd|th)?(?![\w/:%]|[.,]\d)(?:,? ({_YEAR}))?", re.IGNORECASE)
 _BETWEEN = re.compile(_JOIN, re.IGNORECASE)
