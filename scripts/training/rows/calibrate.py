@@ -2,8 +2,8 @@
 
     python -m scripts.training.rows.calibrate MODEL EVALUATED... [--right 0.88]
 
-The threshold is the lowest from which on so many of the answers that are given are right; an answer to a question that
-has none is wrong.
+The threshold is the lowest with which so many of the answers that are given are right; an answer to a question that has
+none is wrong.
 """
 
 import argparse
@@ -18,6 +18,7 @@ from local_rag.tables.planner import CALIBRATION_FILE
 
 FEATURES = ("fits", "total", "unused", "names", "words", "conditions", "empty", "several", "counts")
 _DECAY = 0.001  # of the weights
+_FEWEST = 20  # right answers that say something of a threshold
 
 
 def fitted(features: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -56,12 +57,10 @@ def main() -> None:
         return float(1 / (1 + np.exp(-weights[0] - sum(weights[1:] * [found[name] for name in FEATURES]))))
 
     answerable = sum(one["answerable"] for one in every)
-    least = 0.95
-    for thousandths in range(950, 400, -10):
-        right, wrong, _ = outcomes(rows, chance, thousandths / 1000)
-        if right + wrong >= 10 and right < options.right * (right + wrong):
-            break
-        least = thousandths / 1000
+    tried = [hundredths / 100 for hundredths in range(40, 96)]
+    counted = [(least, *outcomes(rows, chance, least)) for least in tried]
+    enough = (least for least, right, wrong, _ in counted if right >= options.right * (right + wrong) >= _FEWEST)
+    least = next(enough, tried[-1])
     right, wrong, none = outcomes(rows, chance, least)
     print(
         f"{right + wrong - none} of {answerable} answered, {right} right; "

@@ -1,6 +1,8 @@
-"""Ask the questions of a set of sheets, with the tables of each file alone, and tell right from wrong by the answers.
+"""Ask the questions of a set of sheets, and tell right from wrong by the answers.
 
-python -m scripts.training.rows.evaluate MODEL OUTPUT SET... [--files NAME...]
+python -m scripts.training.rows.evaluate MODEL OUTPUT SET... [--held-out NAMES] [--together]
+
+Each file is asked alone, or all of a set --together, as in a folder.
 """
 
 import argparse
@@ -9,6 +11,7 @@ import pickle
 import random
 import time
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,42 +61,40 @@ def main() -> None:
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--wiki", type=int, default=0, help="so many questions of WikiTableQuestions, of SET pristine")
     parser.add_argument("--held-out", type=Path, help="the names of the files to ask; all without it")
+    parser.add_argument("--together", action="store_true", help="ask all files of a set together")
     options = parser.parse_args()
     if not (options.model / CALIBRATION_FILE).is_file():
         nothing = {"bias": 0, "weights": dict.fromkeys(FEATURES, 0), "answer_from": 0, "common": []}
         (options.model / CALIBRATION_FILE).write_text(json.dumps(nothing), encoding="utf-8")
     planner = TrainedPlanner(options.model)
-    kept = set(options.held_out.read_text().splitlines()) if options.held_out else None
-    rows = []
+    rows = [asked_of(held, one, planner) for held, some in asked_together(options) for one in some]
+    options.output.write_bytes(pickle.dumps(rows))
+    report(rows)
+
+
+def asked_together(options: argparse.Namespace) -> Iterator[tuple[Any, list[dict[str, Any]]]]:
+    """Yield the tables that are open together, and what is asked of them."""
     if options.wiki:
         every = wikitablequestions.load(options.sets[0], "pristine-unseen-tables")
         by_table = defaultdict(list)
         for asked in random.Random(3).sample(every, options.wiki):
-            by_table[asked.table].append(asked)
+            known = {"file": asked.table, "question": asked.question, "answerable": True, "answer": list(asked.answer)}
+            by_table[asked.table].append(known)
         for table, some in by_table.items():
             with wikitablequestions.open_table(options.sets[0] / table) as held:
-                rows += [
-                    asked_of(
-                        held,
-                        {"file": table, "question": one.question, "answerable": True, "answer": list(one.answer)},
-                        planner,
-                    )
-                    for one in some
-                ]
-        options.output.write_bytes(pickle.dumps(rows))
-        report(rows)
+                yield held, some
         return
+    kept = set(options.held_out.read_text().splitlines()) if options.held_out else None
     for folder in options.sets:
         by = defaultdict(list)
         for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines():
             one = json.loads(line)
-            by[one["file"]].append(one)
-        for file, some in by.items():
-            if kept is None or file in kept:
-                with opened(folder / "files" / file) as held:
-                    rows += [asked_of(held, one, planner) for one in some[:: options.every]]
-    options.output.write_bytes(pickle.dumps(rows))
-    report(rows)
+            if kept is None or one["file"] in kept:
+                by[one["file"]].append(one)
+        groups = [list(by)] if options.together else [[file] for file in by]
+        for files in groups:
+            with opened(*(folder / "files" / file for file in files)) as held:
+                yield held, [one for file in files for one in by[file]][:: options.every]
 
 
 def report(rows: list[dict[str, Any]]) -> None:

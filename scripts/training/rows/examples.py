@@ -43,13 +43,15 @@ class Example:
 
 
 @contextmanager
-def opened(path: Path, text: bytes | None = None) -> Iterator[RelationSet]:
-    """Open the relations of one file."""
-    document = parse(path, path.read_bytes() if text is None else text)
+def opened(*paths: Path, text: bytes | None = None) -> Iterator[RelationSet]:
+    """Open the relations of one file, or of several together."""
+    documents = [parse(path, path.read_bytes() if text is None else text) for path in paths]
     with tempfile.TemporaryDirectory() as folder:
         store = Store(Path(folder), create=True)
-        key = store.put_document(document, (), size=0, modified_ns=0, sha256=path.name, split_key="")
-        put_relations(store, [(key, relations_of(document))])
+        for document in documents:
+            sha256 = document.path.name
+            key = store.put_document(document, (), size=0, modified_ns=0, sha256=sha256, split_key="")
+            put_relations(store, [(key, relations_of(document))])
 
         @contextmanager
         def open_store() -> Iterator[Store]:
@@ -151,7 +153,7 @@ def of_wikitables(
     for table, some in by.items():
         path = folder / table
         try:
-            with opened(path, path.read_text().replace('\\"', '""').encode()) as held:
+            with opened(path, text=path.read_text().replace('\\"', '""').encode()) as held:
                 if not held.named or held.named[0].stored.rows > 400:
                     continue
                 for one in some:

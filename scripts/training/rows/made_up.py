@@ -600,7 +600,7 @@ def main() -> None:
     for path in paths[:900]:
         wiki = "wikitable" in str(path)
         try:
-            with opened(path, path.read_text().replace('\\"', '""').encode() if wiki else None) as held:
+            with opened(path, text=path.read_text().replace('\\"', '""').encode() if wiki else None) as held:
                 for view in views_of(held)[:3]:
                     maker = Maker(view, held, draw)
                     if not 3 <= maker.rows.count <= 1000:

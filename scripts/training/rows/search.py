@@ -251,12 +251,15 @@ def programs(question: str, rows: Rows, mentioned: Sequence[Mention], gold: Sequ
     yes = len(gold) == 1 and _plain(gold[0]) in {"yes", "no"}
     limits = [(at, int(one.number)) for at, one in enumerate(mentioned) if one.kind == "limit"]
     found = list[Program]()
-    sets = list(itertools.islice(condition_sets(rows, mentioned, empty=yes), 1500))
+    sets = list(itertools.islice(condition_sets(rows, mentioned, empty=yes), 4000))
 
-    def literal(how: dict[str, Any]) -> int:
-        return len({mentioned[at].start for at, r in enumerate(how["relations"]) if r and mentioned[at].end})
+    def order(how: dict[str, Any]) -> tuple[int, int]:
+        """Put conditions first that use more of the question, and those that nothing in it says last."""
+        said = [mentioned[at] for at, relation in enumerate(how["relations"]) if relation]
+        literal = len({one.start for one in said if one.end})
+        return -literal, sum(not one.end for one in said) + sum(map(bool, how["filled"]))
 
-    sets.sort(key=lambda one: -literal(one[1]))
+    sets.sort(key=lambda one: order(one[1]))
     sets = sets[:_MOST_MASKS]
     dates = [at for at, one in enumerate(view.columns) if one.kind == "date"]
     for mask, how in sets:
