@@ -2,14 +2,11 @@
 
 import calendar
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 
-from local_rag.text.dates import MONTH_NAME, MONTH_NAMES, MONTHS, month_number
+from local_rag.text.dates import MONTH_NAME, MONTHS, month_number
 
-_LEAP_YEAR = 2024  # has every day that any year has
 _MONTH = rf"(?:{MONTH_NAME})\b\.?"
 _YEAR = r"(?:19|20)\d\d"
 _NTH = {"1": 1, "first": 1, "1st": 1, "2": 2, "second": 2, "2nd": 2, "3": 3, "third": 3, "3rd": 3, "4": 4, "fourth": 4}
@@ -29,12 +26,6 @@ _POINT = re.compile(
     rf"|(?<![\w-])(?P<year>{_YEAR})(?![\w-])",
     re.IGNORECASE,
 )
-# What joins the two ends of a span, of which the first leaves out what the second says: 13 to 17 Oct, Feb to May 2025.
-_JOIN = r"\s{0,3}(?:and|to|until|till|through|und|bis|et|au|-|–)\s{0,3}(?:the\s|le\s)?"  # noqa: RUF001  a dash
-_FIRST_DAY = re.compile(rf"(?<![\w.,/:-])(\d{{1,2}})(?:st|nd|rd|th|\.)?{_JOIN}$", re.IGNORECASE)
-_LAST_DAY = re.compile(rf"{_JOIN}(\d{{1,2}})(?:st|nd|rd|th)?(?![\w/:%]|[.,]\d)(?:,? ({_YEAR}))?", re.IGNORECASE)
-_BETWEEN = re.compile(_JOIN, re.IGNORECASE)
-_LONGEST_JOIN = 24  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,60 +68,7 @@ class Period:
 def find_periods(question: str) -> list[Period]:
     """Return the times that a question names, in their order."""
     points = [point for match in _POINT.finditer(question) if (point := _point(match))]
-    points = [point for point in points if question[point.start : point.end] not in {"may", "march"}]  # verbs
-    return list(_completed(question, points))
-
-
-def _completed(question: str, points: Sequence[Period]) -> Iterator[Period]:
-    """Yield the times, with the month and year that one end of a span leaves to the other."""
-    done = 0
-    for at, found in enumerate(points):
-        if found.start < done:  # the year of a span: May 3 - 9, 2024
-            continue
-        after = points[at + 1] if at + 1 < len(points) else None
-        is_joined = after and _BETWEEN.fullmatch(question, found.end, after.start)
-        point = _in_year_of(found, after) if after and is_joined else found
-        if not (point.only_day or point.day):
-            yield point
-            continue
-        before = max(points[at - 1].end if at else 0, point.start - _LONGEST_JOIN)
-        if first := _FIRST_DAY.search(question[before : point.start]):
-            start, end = first.span(1)
-            yield from _other_day(point, int(first[1]), before + start, before + end)
-        last = _LAST_DAY.match(question, point.end)
-        if last is None or (after and last.end(1) > after.start):
-            yield point
-            continue
-        if last[2] and point.day:
-            point = next(_other_day(point, point.day, point.start, point.end, int(last[2])), point)
-        yield point
-        yield from _other_day(point, int(last[1]), *last.span(1))
-        done = last.end()
-
-
-def _in_year_of(point: Period, other: Period) -> Period:
-    """Return a time of any year in the year of the one that it is joined to."""
-    if point.first or other.first is None or not point.months:
-        return point
-    last = other.after - timedelta(1) if other.after else other.first
-    year = last.year - (point.months[0] > last.month)
-    if point.day:
-        return next(_other_day(point, point.day, point.start, point.end, year), point)
-    first, after, months, *_ = _months(str(year), point.months[0], point.months[-1])
-    return replace(point, first=first, after=after, months=months)
-
-
-def _other_day(point: Period, day: int, start: int, end: int, year: int | None = None) -> Iterator[Period]:
-    """Yield a day of the month and year of another one, or of the given year, if there is such a day."""
-    month = point.first.month if point.first else point.months[0]
-    year = year or (point.first.year if point.first else None)
-    with suppress(ValueError):
-        found = date(year or _LEAP_YEAR, month, day)
-        words = f"{day} {MONTH_NAMES[month - 1]}"
-        if year:
-            yield Period(start, end, f"{words} {year}", found, found + timedelta(1))
-        else:
-            yield Period(start, end, words, months=(month,), day=day)
+    return [point for point in points if question[point.start : point.end] not in {"may", "march"}]  # verbs
 
 
 def month_of(text: str) -> int | None:
@@ -169,7 +107,7 @@ def _span(part: dict[str, str | None]) -> _Span | None:  # noqa: PLR0911  a tabl
         day, given = int(part["day"] or part["dayafter"] or 0), part["dayyear"] or part["dayafteryear"]
         if given:
             return _day(date(int(given), month_number(name), day))
-        in_leap_year = date(_LEAP_YEAR, month_number(name), day)
+        in_leap_year = date(2024, month_number(name), day)
         return None, None, (in_leap_year.month,), None, None, in_leap_year.day
     if part["month"]:
         month = month_number(part["month"])

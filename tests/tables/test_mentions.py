@@ -79,30 +79,3 @@ def test_a_week_is_named_by_a_day_of_it() -> None:
     assert (week.words, week.first, week.after) == ("week of 30 November 2026", date(2026, 11, 30), date(2026, 12, 7))
     [month] = find_periods("in the week of May 2024")
     assert month.months_of_year == (5,)
-
-
-@pytest.mark.parametrize(
-    ("question", "first", "last"),
-    [
-        ("between 1 Feb and 30 April 2025", date(2025, 2, 1), date(2025, 4, 30)),
-        ("from 3 to 9 May 2024", date(2024, 5, 3), date(2024, 5, 9)),
-        ("12-15 June 2024", date(2024, 6, 12), date(2024, 6, 15)),
-        ("May 3 - 9, 2024", date(2024, 5, 3), date(2024, 5, 9)),
-        ("20 December to 6 January 2025", date(2024, 12, 20), date(2025, 1, 6)),
-        ("vom 3. bis 9 Mai 2024", date(2024, 5, 3), date(2024, 5, 9)),
-    ],
-)
-def test_one_end_of_a_span_leaves_its_month_and_year_to_the_other(question: str, first: date, last: date) -> None:
-    begin, end = find_periods(question)
-    assert (begin.only_day, end.only_day) == (first, last)
-
-
-def test_ends_of_a_span_may_have_no_year() -> None:
-    assert [(one.months, one.day) for one in find_periods("between 13 and 17 Oct")] == [((10,), 13), ((10,), 17)]
-    assert [one.words for one in find_periods("from March to May 2025")] == ["March", "May 2025"]
-    assert find_periods("from March to May 2025")[0].first == date(2025, 3, 1)
-
-
-@pytest.mark.parametrize("question", ["room 12 on 3 May 2024", "31 and 3 June 2024", "more than 40 to 3 May 2024"])
-def test_a_number_beside_a_day_is_none_where_the_month_has_no_such_day(question: str) -> None:
-    assert len(find_periods(question)) == 1
