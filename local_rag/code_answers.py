@@ -1,7 +1,6 @@
 """Answer by code what needs no language model: rows, all documents together, changes and summaries, by the plan."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from local_rag.answer_records import Answer, Found
 from local_rag.answering.pipeline import answer_of
@@ -12,10 +11,8 @@ from local_rag.holdings.documents import Documents
 from local_rag.holdings.held_tables import Tables
 from local_rag.retrieval.find_question import FindQuestion, find_question
 from local_rag.retrieval.question import Question
-from local_rag.tables.answer import answer_from_rows, as_answer
+from local_rag.tables.answer import as_answer
 from local_rag.understanding.question_reader import read_plan
-
-_MOST_NOTES = 3  # on tables that are left out
 
 
 class CodeAnswers:
@@ -52,12 +49,8 @@ class CodeAnswers:
         return None
 
     def _from_rows(self, question: Question, earlier: Sequence[str]) -> Answer | None:
-        with self._tables.held(self._filters) as held:
-            found = held.answered(lambda: answer_from_rows(question.text, held, earlier))
+        found = self._tables.answer(question.text, filters=self._filters, earlier=earlier)
         if found is None:
             return None
-        if held.left_out:
-            notes = (*found.table.notes, *list(held.left_out.values())[:_MOST_NOTES])
-            found = replace(found, table=replace(found.table, notes=notes))
         with self._access.reading() as store:
             return as_answer(question.text, found, store)

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from local_rag.answer_records import Answer, BeingRead, Found, Written
 from local_rag.answering.answerer import Answerer
@@ -55,7 +55,6 @@ from local_rag.store.connect import is_library
 from local_rag.store.database import NamedDocument, StoredDocument
 from local_rag.store.history_file import count_use
 from local_rag.store.storage_errors import storage_errors
-from local_rag.tables.answer import answer_from_rows
 from local_rag.understanding.question_reader import read_plan
 from local_rag.understanding.replies import reply_to_small_talk
 from local_rag.verification.entailment import log_odds_of
@@ -63,7 +62,6 @@ from local_rag.verification.evidence import MOST_PASSAGES
 from local_rag.verification.verdicts import Checked, Verification
 from local_rag.verification.verifier import verify_text
 
-T = TypeVar("T")
 _EXTRACTED_FROM = 4  # passages of a long document that are read for a question of a table
 _NOT_CALIBRATED = (
     "What is close enough is not measured for this embedder, so the documents with these words were found."
@@ -139,8 +137,7 @@ class View:
         asked = read_question(question)
         if not (asked.plan.may_ask_rows and is_library(self.folder)):
             return asked.plan
-        with self.tables.held(EVERYTHING) as held:
-            found = held.answered(lambda: answer_from_rows(asked.text, held))
+        found = self.tables.answer(asked.text)
         return replace(asked.plan, kind="rows", query=found.table.sql) if found else asked.plan
 
     def find(

@@ -122,11 +122,11 @@ class Access:
 
     def manifest(self) -> Mapping[str, Any]:
         """Return the manifest of the live index, which is not opened."""
-        return live_index(self.shared.indexes, self.settings, self.folder).manifest
+        return self._live().manifest
 
     def live_index(self) -> Index:
         """Return the live index, open; who sees a part of the library cannot search one without its store."""
-        index = live_index(self.shared.indexes, self.settings, self.folder)
+        index = self._live()
         index = index.showing(()) if self.limits else index
         with storage_errors(self.folder):
             index.open()
@@ -138,12 +138,15 @@ class Access:
 
     def index_of(self, store: Store, seen: Seen | None) -> Index:
         """Return the live index of an open store, open, or the part of it that is seen."""
-        index = live_index(self.shared.indexes, self.settings, self.folder)
+        index = self._live()
         require_sound(index)
         require_own(index.passages() or store, index)
         index = index.showing(seen.told) if seen else index
         index.open()
         return index
+
+    def _live(self) -> Index:
+        return live_index(self.shared.indexes, self.settings, self.folder)
 
 
 def with_numbers(value: T, told: Callable[[Sequence[int]], Mapping[int, int]]) -> T:

@@ -1,14 +1,18 @@
 """The tables of a library's documents, as somebody may see them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from local_rag.asking import EVERYTHING, FilterFields, Filters, as_filters
 from local_rag.extraction.saved_tables import SavedTables
 from local_rag.holdings.access import Access
 from local_rag.store.relation_query import MAX_ROWS, QueryResult
 from local_rag.store.relation_rows import relations_stamp
+from local_rag.tables.answer import FromRows, answer_from_rows
 from local_rag.tables.relation_set import HeldRows, NamedRelation, RelationSet, relation_set
+
+_MOST_NOTES = 3  # on tables that are left out
 
 
 class Tables:
@@ -49,6 +53,15 @@ class Tables:
         with self._access.shared.rows.alone:
             yield self._relations(filters, self._access.shared.rows)
             self._access.shared.rows.keep({})  # a question may have brought rows for which others make room
+
+    def answer(self, question: str, *, filters: Filters = EVERYTHING, earlier: Sequence[str] = ()) -> FromRows | None:
+        """Return what rows say to a question that follows `earlier` ones, with notes on tables that are left out."""
+        with self.held(filters) as held:
+            found = held.answered(lambda: answer_from_rows(question, held, earlier))
+            if found is None or not held.left_out:
+                return found
+            notes = (*found.table.notes, *list(held.left_out.values())[:_MOST_NOTES])
+            return replace(found, table=replace(found.table, notes=notes))
 
     def _relations(self, filters: Filters, held: HeldRows) -> RelationSet:
         """Return the tables of the documents that are seen and pass filters; they stay open while nothing changes."""

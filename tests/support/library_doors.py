@@ -147,6 +147,7 @@ DOORS: Mapping[str, Callable[[View], Any]] = {
     "plan": lambda view: [view.plan(one) for one in (*ASKED, *ROWS, "How many documents mention Quist?")],
     "tables.listed": lambda view: [relation_as_dict(one, str) for one in view.tables.listed()],
     "tables.query": lambda view: [_told(partial(_queried, one), view) for one in STATEMENTS],
+    "tables.answer": lambda view: [view.tables.answer(one, earlier=[one]) for one in ROWS],
     "tables.held": lambda view: [_asked_of_rows(view, one) for one in ROWS],
     "documents.draft_questions": lambda view: view.documents.draft_questions(most=9),
     "extract": lambda view: view.extract(COLUMNS),
