@@ -5,9 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from local_rag.cli.options import FILE, Command, json_option, library_options, open_library, require_question
 from local_rag.display import one_line, printable_json
+from local_rag.errors import LibraryError
+from local_rag.files import no_library
 from local_rag.store.connect import is_library
 from local_rag.understanding.question_reader import read_plan
 
@@ -25,13 +28,16 @@ def command(question: tuple[str, ...], questions: Path | None, library: Path, as
     """
     if bool(question) == (questions is not None):
         raise click.UsageError("Give a QUESTION or several, or --questions.")
+    is_there, source = is_library(library), click.get_current_context().get_parameter_source("library")
+    if not is_there and source is not ParameterSource.DEFAULT:
+        raise LibraryError(no_library(library))
     asked = list(question)
     if questions is not None:
         # Imported here because other questions need no spreadsheets.
         from local_rag.serving.table_files import read_questions
 
         asked = read_questions(questions)
-    with open_library(library, **settings) if is_library(library) else nullcontext() as opened:
+    with open_library(library, **settings) if is_there else nullcontext() as opened:
         for one in asked:
             require_question(one)
             plan = opened.plan(one) if opened else read_plan(one)

@@ -52,3 +52,9 @@ def test_what_rows_answer_has_its_query(run: Run, tmp_path: Path) -> None:
         assert library.plan(NDAS).query == ""
     printed = run("plan", "--library", tmp_path / "library", "--json", "total amount per supplier", NDAS).stdout
     assert [json.loads(line)["query"] for line in printed.splitlines()] == [plan.query, ""]
+
+
+def test_a_library_that_is_named_must_be_there(run: Run, tmp_path: Path) -> None:
+    refused = run("plan", "--library", tmp_path / "mistyped", NDAS)
+    assert refused.exit_code == 1
+    assert "There is no library in" in refused.stderr
