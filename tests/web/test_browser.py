@@ -409,6 +409,8 @@ def test_the_theme_is_kept(browser: Chrome, site: Site) -> None:
     assert Path(browser.current_url).name == "library"
     browser.find_element(By.CSS_SELECTOR, ".badge summary").send_keys(Keys.ENTER)
     browser.find_element(By.CSS_SELECTOR, "button[value=auto]").send_keys(Keys.ENTER)
+    # The page that comes back would replace the one that the next test opens.
+    wait_until(lambda: browser.execute_script("return document.documentElement.dataset.theme") != "dark")
 
 
 COLOURS = """
