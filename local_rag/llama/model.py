@@ -140,6 +140,12 @@ class LlamaModel:
         wanted = bos and native().llama_vocab_get_add_bos(self._vocabulary)
         return bos + head if wanted and not head.startswith(bos) else head
 
+    @property
+    def file_type(self) -> int:
+        """Return the type of most weights, as `LLAMA_FTYPE_...` numbers them; 0 if the file does not say it."""
+        said = self._field("general.file_type")
+        return int(said) if said.isdecimal() else 0
+
     def _field(self, name: str) -> str:
         buffer = ctypes.create_string_buffer(256)
         found = native().llama_model_meta_val_str(self.handle, name.encode(), buffer, len(buffer))

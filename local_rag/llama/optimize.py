@@ -33,6 +33,7 @@ _PROMPT_TOKENS, _CONTEXT_TOKENS = 200, 40
 _PREFIX_TOKENS = 512
 Measure = Callable[..., tuple[float, float]]  # measure_rates, or a fake
 Rates = Callable[[Path], tuple[float, float]]
+_REPACKED = (2, 25)  # LLAMA_FTYPE_MOSTLY_Q4_0 and LLAMA_FTYPE_MOSTLY_IQ4_NL
 _WORTH_KEEPING = 1.15  # speed-up; a smaller one is not worth the disk space
 
 
@@ -57,15 +58,26 @@ def fastest_file(model: InstalledModel) -> Path:
 
 
 def file_for_many(model: InstalledModel, note: Callable[[str], None], *, rates: Rates | None = None) -> Path:
-    """Return the file to write many contexts with; try once per machine to make a faster copy."""
-    if fastest_file(model) == model.path and not load_measurement("copies", model.path, llama_build()):
+    """Return the file to write many contexts with; try once per machine to make a faster copy.
+
+    A file whose weights can be repacked as they are is as fast as any copy.
+    """
+    if fastest_file(model) != model.path or load_measurement("copies", model.path, llama_build()):
+        return fastest_file(model)
+    with contextlib.suppress(ModelError):  # the original works too
+        if _is_repacked(model.path):
+            return model.path
         note("making a faster copy for this processor (once)")
-        with contextlib.suppress(ModelError):  # the original works too
-            made = optimize(model, rates=rates or _rates)
-            store_measurement(
-                "copies", model.path, {"gain": round(made.gain, 2), "kept": made.copy is not None}, llama_build()
-            )
+        made = optimize(model, rates=rates or _rates)
+        store_measurement(
+            "copies", model.path, {"gain": round(made.gain, 2), "kept": made.copy is not None}, llama_build()
+        )
     return fastest_file(model)
+
+
+def _is_repacked(path: Path) -> bool:
+    with LlamaModel(path, vocabulary_only=True) as model:
+        return model.file_type in _REPACKED
 
 
 def optimized_copy(model: InstalledModel) -> Path:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from gguf import LlamaFileType
 
 from local_rag.cli.main import cli
 from local_rag.errors import ModelError
@@ -97,6 +98,11 @@ def test_before_many_contexts_the_copy_is_tried_once(smaller: InstalledModel) ->
     assert file_for_many(other, notes.append, rates=reads_a_copy(3)) == optimized_copy(other)
     assert file_for_many(other, notes.append) == optimized_copy(other)
     assert len(notes) == 2
+
+
+def test_what_can_be_repacked_is_not_copied(smaller: InstalledModel) -> None:
+    save_model(smaller.path, "llama", file_type=LlamaFileType.MOSTLY_Q4_0)
+    assert file_for_many(smaller, pytest.fail, rates=reads_a_copy(3)) == smaller.path
 
 
 def test_without_a_copy_contexts_are_written_with_the_original(tiny: InstalledModel) -> None:

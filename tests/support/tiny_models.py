@@ -35,13 +35,15 @@ def save_model(
     space_prefix: bool = False,
     add_bos: bool | None = None,
     added: Mapping[str, np.ndarray] = MappingProxyType({}),
+    file_type: int = 0,
 ) -> Path:
     """Write a model of two layers: gemma attends partly to a window, those that keep a state not in the first layer.
 
     `spare` tokens stand for no text and are what the model likes best; two of them may begin and end `thoughts`. Some
-    numbers may be `added` to weights, by their names.
+    numbers may be `added` to weights, by their names. The file may say of itself that it has another `file_type`.
     """
     writer = GGUFWriter(path, kind)
+    writer.add_file_type(file_type)
     writer.add_context_length(4096)
     writer.add_embedding_length(_WIDTH)
     writer.add_block_count(2)
