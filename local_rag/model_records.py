@@ -49,11 +49,13 @@ class ContextForm:
     """How a model is asked to write the context of a chunk: the `request` that ends its prompt.
 
     The `opening` is the beginning of its sentence, which it goes on with; a model that was trained to write contexts
-    needs none.
+    needs none. With a `separator`, a special token of the model, it was trained without chat template and tags: its
+    prompt is the title, the separator before each chunk, and the request.
     """
 
     request: str
     opening: str = ""
+    separator: str = ""
 
 
 # A request of half the length made contexts shorter and chunks slightly harder to find: docs/results.md.

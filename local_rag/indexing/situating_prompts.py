@@ -116,7 +116,8 @@ def quotable(text: str) -> str:
 
 def context_plan(model_identity: str, form: ContextForm = PLAIN_CONTEXT_FORM) -> str:
     """Name everything that decides which context a chunk gets, apart from the document."""
-    return json.dumps([model_identity, *astuple(form), PROMPT, WINDOW_TOKENS, MAX_TOKENS])
+    asked = [part for part in astuple(form)[2:] if part]  # what came later changes no key without it
+    return json.dumps([model_identity, form.request, form.opening, *asked, PROMPT, WINDOW_TOKENS, MAX_TOKENS])
 
 
 def plan_contexts(
@@ -160,23 +161,30 @@ def write_contexts(jobs: Iterable[ContextJob], generator: Generator) -> Iterator
 
 def prompt_requests(jobs: Iterable[ContextJob], model: Vocabulary) -> Iterator[Request]:
     """Yield the prompt of each job under its key; jobs of one window cut the same prefix at different positions."""
-    start, end = model.tokenize(_CHUNK_START), model.tokenize(_CHUNK_END)
 
     @functools.cache
     def special(text: str) -> list[int]:
         return model.tokenize(text, special=True)
 
-    before, after = model.chat_frame(_SYSTEM)
+    @functools.cache
+    def frame(form: ContextForm) -> tuple[list[int], list[int], list[int], list[int]]:
+        """Return what stands before a document, before and after each chunk, and at the end of a prompt."""
+        if form.separator:
+            return [], special(form.separator), [], special(form.request)
+        before, after = model.chat_frame(_SYSTEM)
+        end = special(f"{_CHUNK_END}</document>\n\n{form.request}{after}")
+        return special(f"{before}<document>\n"), model.tokenize(_CHUNK_START), model.tokenize(_CHUNK_END), end
+
     window, prefix, cuts = None, list[int](), list[int]()
     for job in jobs:
+        before, start, end, request = frame(job.form)
         if job.window is not window:
             window = job.window
-            prefix, cuts = [*special(f"{before}<document>\n"), *model.tokenize(window.head)], []
+            prefix, cuts = [*before, *model.tokenize(window.head)], []
             for piece in window.pieces:
                 prefix += [*start, *model.tokenize(piece)]
                 cuts.append(len(prefix))
                 prefix += end
-        request = special(f"{_CHUNK_END}</document>\n\n{job.form.request}{after}")
         yield Request(job.key, prefix, [*request, *model.tokenize(job.form.opening)], MAX_TOKENS, cut=cuts[job.piece])
 
 

@@ -1,4 +1,4 @@
-"""Read what a Qwen2 model is from its GGUF file, and its quantized weights as float32."""
+"""Read what a Qwen2 or Llama model is from its GGUF file, and its quantized weights as float32."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -6,6 +6,8 @@ from typing import Any
 
 import gguf
 import numpy as np
+
+_KNOWN = ("qwen2", "llama")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,8 @@ class Weights:
     def __init__(self, path: Path) -> None:
         self._reader = gguf.GGUFReader(path)
         self.architecture = str(_field(self._reader, "general.architecture"))
-        if self.architecture != "qwen2":
-            raise ValueError(f"{path} is a model of the kind {self.architecture}; only qwen2 can be trained here.")
+        if self.architecture not in _KNOWN:
+            raise ValueError(f"{path} is a model of the kind {self.architecture}; only {_KNOWN} can be trained here.")
         self._tensors = {tensor.name: tensor for tensor in self._reader.tensors}
 
     @property
