@@ -39,6 +39,17 @@ def cards(text: str) -> Document:
     return parse(Path("contacts.vcf"), text.encode())
 
 
+def test_signs_are_read_as_the_program_wrote_them() -> None:
+    card = (
+        "BEGIN:VCARD\nVERSION:2.1\nFN;CHARSET=ISO-8859-1;ENCODING=QUOTED-PRINTABLE:Max M=FCller\n"
+        "TITLE;CHARSET=NO-SUCH;ENCODING=QUOTED-PRINTABLE:Caf=C3=A9\nNOTE:C:\\\\new\\\\notes\nEND:VCARD\n"
+    )
+    text = cards(card).text
+    assert "Contact: Max Müller" in text
+    assert "Title: Café" in text
+    assert "Note: C:\\new\\notes" in text
+
+
 def test_each_card_is_a_section_below_its_name() -> None:
     found = cards(RUTH + OLD)
     assert [one.title for one in found.headings] == ["Ruth Brandt", "Sylvie Roche"]

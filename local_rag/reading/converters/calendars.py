@@ -119,7 +119,8 @@ def _duration(value: str) -> str:
     if not found or found[1]:
         return value.strip()
     parts = zip(found.groups()[1:], ("week", "day", "hour", "minute"), strict=True)
-    return ", ".join(f"{number} {unit}{'' if int(number) == 1 else 's'}" for number, unit in parts if number)
+    shown = ", ".join(f"{number} {unit}{'' if int(number) == 1 else 's'}" for number, unit in parts if number)
+    return shown or value.strip()
 
 
 def _rule(value: str) -> str:

@@ -8,6 +8,7 @@ _LINE = re.compile(r'(?:[\w-]{1,60}\.)?([A-Za-z-]{1,60})((?:;[^:;"]*(?:"[^"]*"[^
 _PARAMETER = re.compile(r';(?:([A-Za-z-]{1,60})=)?(?:"([^"]*)"|([^;:"]*))')
 _FOLDED = re.compile(r"\n[ \t]")
 _QUOTED = "QUOTED-PRINTABLE"
+_ESCAPE = re.compile(r"\\([nN,;:\\])")
 
 ContentLine = tuple[str, dict[str, str], str]
 """The name of a line in capitals, its parameters, and its value."""
@@ -29,10 +30,17 @@ def content_lines(text: str) -> Iterator[ContentLine]:
                 parameters[name] = f"{parameters[name]},{value}" if name in parameters else value
             value = found[3]
             if _QUOTED in (parameters.get("ENCODING") or parameters.get("TYPE", "")).upper():
-                value = quopri.decodestring(value.encode()).decode(errors="replace")
+                value = _decoded(quopri.decodestring(value.encode()), parameters.get("CHARSET") or "utf-8")
             yield found[1].upper(), parameters, value
 
 
 def unescaped(value: str) -> str:
     """Return a text without the escapes of these formats."""
-    return re.sub(r"\\([,;:\\])", r"\1", re.sub(r"\\[nN]", "\n", value))
+    return _ESCAPE.sub(lambda one: "\n" if one[1] in "nN" else one[1], value)
+
+
+def _decoded(data: bytes, charset: str) -> str:
+    try:
+        return data.decode(charset, errors="replace")
+    except (LookupError, UnicodeError):  # no such encoding
+        return data.decode(errors="replace")
