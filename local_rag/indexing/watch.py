@@ -18,6 +18,8 @@ from threading import Event
 from time import monotonic
 
 from local_rag.machine import file_system, is_network
+from local_rag.reading.mailbox import names_to_read
+from local_rag.reading.walk import NEVER_ENTERED
 
 QUIET_SECONDS, BATCH_SECONDS = 1.0, 30.0  # a batch ends when nothing changes for so long, or after so long
 POLL_SECONDS = 30.0
@@ -134,8 +136,9 @@ class Watch:
 
     def _folders(self, root: Path) -> Iterator[Path]:
         """Yield the folders below a root that may hold documents."""
-        for folder, names, _ in os.walk(root):
-            names[:] = [name for name in names if not name.startswith(".") and Path(folder, name) != self._library]
+        for folder, names, files in os.walk(root):
+            read = {*names_to_read([*names, *files])} - NEVER_ENTERED
+            names[:] = [name for name in names if name in read and Path(folder, name) != self._library]
             yield Path(folder)
 
     def _state(self) -> object:

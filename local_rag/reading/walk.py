@@ -23,7 +23,7 @@ _MAX_RULES_BYTES = 128 * 1024  # of a .gitignore, because each line is compared 
 _NO_RULES = GONE | {errno.ELOOP, errno.EMLINK, errno.EINVAL, errno.ENXIO}
 _MOST_MESSAGES = 1_000_000  # of a mailbox, which may consist of beginnings of messages
 _LIBRARY = "library.sqlite3"  # a folder with this file is a library
-_NEVER_ENTERED = {"node_modules", "__pycache__"}
+NEVER_ENTERED = {"node_modules", "__pycache__"}
 
 # The .gitignore files that apply to a folder, outermost first: each with the depth of its folder and its patterns, last
 # one first.
@@ -139,7 +139,7 @@ class Walk:
         return [
             (start, name, rules, device)
             for name in sorted(names_to_read(names), reverse=True)
-            if not (name in _NEVER_ENTERED or self._is_excluded(f"{start}{name}"))
+            if not (name in NEVER_ENTERED or self._is_excluded(f"{start}{name}"))
         ]
 
     def _is_excluded(self, path: str) -> bool:

@@ -80,6 +80,21 @@ def test_what_is_hidden_or_in_the_library_is_no_change(watch: Watch, polling: Wa
     assert not watch.wait(0.2), "nor is reading"
 
 
+def test_what_is_never_read_is_not_watched_and_hidden_folders_of_mail_are(root: Path) -> None:
+    mail = root / "mail" / ".Archive"
+    for folder in (root / "mail", mail):
+        for part in ("cur", "new", "tmp"):
+            (folder / part).mkdir(parents=True)
+    (root / "node_modules" / "deep").mkdir(parents=True)
+    with closing(Watch(root / "library", poll_seconds=1e9)) as watch:
+        watch.look([root])
+        assert not watch.wait(0)
+        write(root / "node_modules" / "deep" / "a.md")
+        assert not watch.wait(0.2)
+        write(mail / "new" / "1700000000.one.host")
+        assert watch.wait(SOON)
+
+
 def test_a_root_that_comes_back_is_watched_again(root: Path) -> None:
     away = root.with_name("away")
     root.rename(away)
