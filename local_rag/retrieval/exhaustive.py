@@ -298,9 +298,12 @@ def _period(limit: str) -> Filters | None:
         rest = rest.replace(said, "", 1)
     if len(days) != 1 or not {word.lower() for word in re.findall(r"\w+", rest)} <= _WITHIN:
         return None
-    first, (year, month) = first_day(days[0]), (int(days[0][:4]), int(days[0][5:7] or 12))
-    last = first if len(days[0]) == _DAY else date(year, month, monthrange(year, month)[1])
-    return Filters(since=first, before=last + timedelta(days=1))
+    try:
+        first, (year, month) = first_day(days[0]), (int(days[0][:4]), int(days[0][5:7] or 12))
+        last = first if len(days[0]) == _DAY else date(year, month, monthrange(year, month)[1])
+        return Filters(since=first, before=last + timedelta(days=1))
+    except (ValueError, OverflowError):  # no day of the calendar, such as 31 April
+        return None
 
 
 def _of_sort(documents: Sequence[NamedDocument], sort: str, store: Store) -> tuple[list[NamedDocument], str]:

@@ -51,7 +51,9 @@ def test_a_time_and_a_folder_limit_the_documents(folder: Path) -> None:
     assert names(found(folder, sort="NDAs", limits=("in January 2023",))) == {"nda-acme-old.md"}
 
 
-@pytest.mark.parametrize("limit", ["signed by Ada", "before 2024", "from last autumn", "from 2023 and 2024", "Q3 2024"])
+@pytest.mark.parametrize(
+    "limit", ["signed by Ada", "before 2024", "from last autumn", "from 2023 and 2024", "Q3 2024", "from 31 April 2024"]
+)
 def test_what_is_passed_over_is_said(folder: Path, limit: str) -> None:
     given = found(folder, subject="Acme", match="words", limits=(limit,))
     assert names(given) == {"nda-acme.md", "nda-acme-old.md"}
