@@ -59,7 +59,7 @@ class Metrics:
         elif isinstance(value, Trace):
             self.count("local_rag_searches_total", outcome="done")
             self._note({"search, in all": seconds} | {f"search: {name}": took for name, took in value.seconds.items()})
-        else:
+        elif error is not None:
             outcome = "stopped" if isinstance(error, StoppedError) else "failed"
             self.count("local_rag_jobs_ended_early_total", outcome=outcome)
 

@@ -213,7 +213,7 @@ def allowed_hosts(host: str, port: int, allowed: Iterable[str]) -> set[str]:
 
 
 _PREFIX = "/in/"
-_MODELS, _COMPLETIONS = "/v1/models", "/v1/chat/completions"
+_MODELS, _NAMING = "/v1/models", ("/v1/chat/completions", "/v1/verify")
 
 
 def root_of(name: str) -> str:
@@ -243,13 +243,13 @@ class Libraries:
             await (await self._all_models(scope))(scope, receive, send)
         elif path.startswith(f"{_MODELS}/"):
             await self._named(path.removeprefix(f"{_MODELS}/"))(scope, receive, send)
-        elif path == _COMPLETIONS:
-            await self._complete(scope, receive, send)
+        elif path in _NAMING:
+            await self._pass_on(scope, receive, send)
         else:
             await self._first(scope, receive, send)
 
-    async def _complete(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a completion; the body of a client that no library knows is not read."""
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on what names a library in its body; that of a client that no library knows is not read."""
         for app in self._apps.values():
             if limited := await app.body_of({**scope}, receive):
                 body, again = await _read(limited)

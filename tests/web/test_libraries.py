@@ -102,6 +102,8 @@ def test_all_are_models_of_one_list_and_a_filter_can_stand_behind_the_name(opene
     assert filtered["model"] == "our kites/more/**"
     assert opened.get("/v1/models/our kites", headers=HOST).status_code == 200
     assert complete(opened, "nothing").status_code == 404
+    checked = {"model": "our kites", "text": "The kite leaves at nine."}
+    assert opened.post("/v1/verify", json=checked, headers=HOST).status_code == 200
     assert opened.post("/v1/chat/completions", content=b"\xff", headers=HOST).status_code == 400
 
 

@@ -2,10 +2,14 @@
 
 import json
 import re
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 from starlette.testclient import TestClient
 
+from local_rag.serving.job import Job
 from local_rag.serving.metrics import Metrics
 from local_rag.store.people_file import add_person
 from local_rag.web.app import make_app
@@ -72,6 +76,16 @@ def test_each_reason_for_slowness_is_told() -> None:
 
 def test_an_empty_server_has_metrics_too() -> None:
     assert "local_rag_question_seconds_count 0" in Metrics().text({})
+
+
+def test_only_a_job_that_fails_has_ended_early() -> None:
+    metrics, done, failed = Metrics(), Future[int](), Future[int]()
+    for result in (done, failed):
+        metrics.watch(cast("Job[Any]", SimpleNamespace(result=result)))
+    done.set_result(3)
+    assert "ended_early" not in metrics.text({})
+    failed.set_exception(ValueError())
+    assert 'local_rag_jobs_ended_early_total{outcome="failed"} 1' in metrics.text({})
 
 
 def test_each_request_is_a_line_without_what_was_asked(folder: Path) -> None:
