@@ -134,7 +134,8 @@ class DocumentAsker:
             for passage in document.passages[:1]:  # where it is said what the document is
                 found.setdefault(passage.chunk_id, passage)
             together = shared | found
-            if group and sum(lengths.get(one, self._count(together[one].text)) for one in together) > room:
+            lengths |= {key: self._count(one.text) for key, one in found.items() if key not in lengths}
+            if group and sum(lengths[one] for one in together) > room:
                 yield group, _in_order(shared.values())
                 group, together = [], found
             group, shared = [*group, column], together

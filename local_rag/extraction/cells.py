@@ -69,7 +69,8 @@ def person_cell(column: Column, typed: str, quoted: Cell | None = None) -> Cell:
         return Cell(NOT_STATED.state, by="person")
     value, shown = _read(column, text)
     place = (quoted.quotation, quoted.start, quoted.end, quoted.page, quoted.line) if quoted else ("", 0, 0, None, None)
-    return Cell("stated", value, shown, *place, by="person", page_label=quoted.page_label if quoted else "")
+    label, heading = (quoted.page_label, quoted.heading) if quoted else ("", "")
+    return Cell("stated", value, shown, *place, by="person", page_label=label, heading=heading)
 
 
 def _read(column: Column, text: str) -> tuple[Normal, str]:

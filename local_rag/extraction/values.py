@@ -203,9 +203,9 @@ def chosen_among(column: Column, answer: str) -> str | None:
     said, found = f" {' '.join(fold(answer).split())} ", list[str]()
     for choice in sorted(column.choices, key=len, reverse=True):
         wanted = " ".join(fold(choice).split())
-        at = _find_words(said, wanted)
-        if at >= 0:
+        if _find_words(said, wanted) >= 0:
             found.append(choice)
+        while (at := _find_words(said, wanted)) >= 0:
             said = said[:at] + " " * len(wanted) + said[at + len(wanted) :]
     return found[0] if len(found) == 1 else None
 

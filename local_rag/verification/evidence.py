@@ -199,7 +199,10 @@ class Names:
                 words = tuple(_words(name))
                 if len(words) > 1:
                     self._beginnings.setdefault(words[0], []).append(words)
-        self._by_words = {tuple(_words(key)): paths for key, paths in self._paths.items()}
+        self._by_words = dict[tuple[str, ...], list[str]]()  # several names may have the same words
+        for key, paths in self._paths.items():
+            known = self._by_words.setdefault(tuple(_words(key)), [])
+            known += [path for path in dict.fromkeys(paths) if path not in known]
 
     def at(self, name: str) -> Sequence[str]:
         """Return the paths of the documents with this file name, path or title."""

@@ -102,6 +102,8 @@ def test_of_choices_the_longest_counts_and_two_do_not() -> None:
     assert chosen_among(column, "It PASSED  with conditions.") == "passed with conditions"
     assert chosen_among(column, "passed, or passed with conditions") is None
     assert chosen_among(column, "surpassed") is None
+    twice = "Passed with conditions. The result is: passed with conditions"
+    assert chosen_among(column, twice) == "passed with conditions"
 
 
 def test_items_and_yes() -> None:
