@@ -26,9 +26,10 @@ from local_rag.cli.options import (
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import display_path, one_line, printable, printable_json
 from local_rag.errors import QuestionError, ReadError
-from local_rag.files import write_whole
+from local_rag.files import writable, write_whole
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.serving.answer_markdown import escaped
+from local_rag.serving.extracted_files import require_place
 from local_rag.verification.report import (
     headline,
     verification_as_dict,
@@ -80,6 +81,8 @@ def command(
         raise QuestionError(
             f"{one_line(display_path(output))} does not end in {', '.join(_FORMS)}; name one that does."
         )
+    if output:
+        require_place(output)
     written = _read(text)
     limits = replace(filters, as_of=as_of)
     with open_library(library, **settings) as opened, IndexProgress() as progress:
@@ -93,7 +96,8 @@ def command(
         progress.stop()
         say_what_is_missing(opened)
     if output:
-        write_whole(output, _in_form(output.suffix.lower(), found))
+        with writable(display_path(output)):
+            write_whole(output, _in_form(output.suffix.lower(), found))
     if as_json:
         click.echo(printable_json(verification_as_dict(found)))
     else:

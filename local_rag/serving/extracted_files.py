@@ -26,9 +26,14 @@ _DETAILS = "document column state value quotation page line heading probability 
 
 def require_form(path: Path) -> None:
     """Raise LocalRagError for a file that no table can be written to."""
-    shown = display_path(path)
     if path.suffix.lower() not in FORMS:
-        raise LocalRagError(f"{shown} does not end in .xlsx, .csv or .jsonl; name a file that does.")
+        raise LocalRagError(f"{display_path(path)} does not end in .xlsx, .csv or .jsonl; name a file that does.")
+    require_place(path)
+
+
+def require_place(path: Path) -> None:
+    """Raise LocalRagError for a file that cannot be written, before much is computed for it."""
+    shown = display_path(path)
     with writable(shown):
         permissions_of_regular(path.resolve())
         if not path.resolve().parent.is_dir():
