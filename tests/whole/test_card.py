@@ -69,6 +69,7 @@ def test_the_profile_is_the_design() -> None:
     assert models["rerank"].fused_weight == 0, "the order of the cross-encoder alone counts"
     settings = Library("nowhere", profile="card").settings
     assert (settings.rerank_candidates, settings.passages, settings.context) == (150, 20, "auto")
+    assert (settings.rrf_k, settings.dense_weight, settings.keyword_weight) == (60, 1.0, 1.0)
 
 
 def test_what_the_user_sets_counts_more_than_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -128,7 +129,7 @@ def test_it_is_pulled_from_a_hub_and_indexes_searches_and_answers(
     assert all("rerank" in passage["ranks"] for passage in passages)
     assert json.loads(run("ask", QUESTION, "--json"))["outcome"] in OUTCOMES
     listed = json.loads(run("models", "list", "--json"))
-    assert listed["settings"]["card"] == {"rerank_candidates": 150}
+    assert listed["settings"]["card"] == {"rerank_candidates": 150, "rrf_k": 60, "dense_weight": 1.0}
 
 
 @pytest.mark.parametrize("onnx", [True, False])
