@@ -1,1 +1,1 @@
-"""Here is a request of the Model Context Protocol: give me passages, documents or an answer. Nothing is written."""
+"""Here is a request of the Model Context Protocol: give me passages, documents or an answer."""
