@@ -34,20 +34,25 @@ class Engine:
 
 def head_of(address: str) -> tuple[str, int]:
     """Parse `HOST:PORT`, or a host with the default port."""
-    parts = urlsplit(f"//{address}")
+    wrong = ClusterError(f"{address!r} is not an address; set `cluster.address` to one such as 10.0.0.5:{_PORT}.")
     try:
+        parts = urlsplit(f"//{address}")
         host, port = parts.hostname, parts.port or _PORT
     except ValueError:
-        host, port = None, 0
+        raise wrong from None
     if not host or parts.path or parts.query:
-        raise ClusterError(f"{address!r} is not an address; set `cluster.address` to one such as 10.0.0.5:{_PORT}.")
+        raise wrong
     return host, port
 
 
 def engine_of(setting: str) -> Engine:
     """Parse `KIND:https://HOST:PORT/NAME`, such as `qdrant:https://10.0.0.5:6333/handbook`."""
     kind, _, url = setting.partition(":")
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        given = parts.port
+    except ValueError:
+        raise not_an_engine(setting) from None
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.query:
         raise not_an_engine(setting)
     if parts.username or parts.password:
@@ -60,7 +65,7 @@ def engine_of(setting: str) -> Engine:
         raise ClusterError(
             f"{name!r} cannot name a library in {kind}; use letters, digits, - and _ in `search_engine.address`."
         )
-    port = parts.port or (443 if parts.scheme == "https" else 6333)
+    port = given or (443 if parts.scheme == "https" else 6333)
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return Engine(kind, f"{parts.scheme}://{host}:{port}", name)
 

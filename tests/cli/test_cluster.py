@@ -31,6 +31,8 @@ def test_without_a_cluster_each_command_says_what_to_set(run: Run, tmp_path: Pat
         ("LOCAL_RAG_CLUSTER_ADDRESS", "127.0.0.1:9", "No cluster answers at 127.0.0.1:9"),
         ("LOCAL_RAG_CLUSTER_ADDRESS", "10.0.0.5:port", "is not an address"),
         ("LOCAL_RAG_SEARCH_ENGINE_ADDRESS", "qdrant:http://127.0.0.1:9/x", "No search engine answers"),
+        ("LOCAL_RAG_CLUSTER_ADDRESS", "[::1", "is not an address"),
+        ("LOCAL_RAG_SEARCH_ENGINE_ADDRESS", "qdrant:http://127.0.0.1:99999/x", "is not a search engine"),
         ("LOCAL_RAG_SEARCH_ENGINE_ADDRESS", "solr:http://127.0.0.1:9/x", "is not a search engine"),
     ],
 )
