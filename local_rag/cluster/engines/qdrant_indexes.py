@@ -165,9 +165,10 @@ class QdrantIndexes:
         new = Place(f"{self._name}_{secrets.token_hex(4)}", live.place.number + 1)
         self._create(claim, new, live.about["dimension"])
         models = self._client.models
+        left = {point_id("manifest", live.place.number), point_id("claim")}
         for source, target in ((live.place.collection, new.collection), (live.place.facts, new.facts)):
             points = live.scroll(source, None, vectors=True)
-            kept = (point for point in points if point.id != point_id("manifest", live.place.number))
+            kept = (point for point in points if point.id not in left)
             records = (models.PointStruct(id=one.id, vector=one.vector or {}, payload=one.payload) for one in kept)
             upsert(claim, target, records)
         about = {**live.about, "since": new.number, "deleted": 0}
