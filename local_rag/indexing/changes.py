@@ -180,7 +180,9 @@ def compare_folders(
 
 
 def _is_below(path: str, folders: Collection[str]) -> bool:
-    return bool(folders) and any(path == one or path.startswith(f"{one}/") for one in folders)
+    while path and path not in folders:
+        path = path.rpartition("/")[0]
+    return bool(path)
 
 
 def _with_folders(paths: Iterable[str]) -> set[str]:

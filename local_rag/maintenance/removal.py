@@ -322,7 +322,7 @@ def clean(folder: Path, indexes: Indexes, *, dry_run: bool) -> Cleaning:
     if not dry_run:
         delete_files(folders, left)
     with closing(Store(folder, write=True)) as store, store.transaction(keep=not dry_run):
-        superseded = count_rows(store)["superseded_documents"]
+        superseded = count_rows(store, ("superseded_documents",))["superseded_documents"]
         purge_superseded(store, indexes)
         turns = count_missing(store)
         kept = is_unfinished(store, indexes.live())
@@ -331,7 +331,7 @@ def clean(folder: Path, indexes: Indexes, *, dry_run: bool) -> Cleaning:
         if not kept:
             drop_unused_distinctions(store)
             drop_unused_cells(store)
-        superseded -= count_rows(store)["superseded_documents"]
+        superseded -= count_rows(store, ("superseded_documents",))["superseded_documents"]
         freed += sum((contexts | vectors).values())
     if not dry_run:
         with closing(Store(folder, write=True)) as store:

@@ -72,7 +72,7 @@ def repair_index(store: Store, indexes: Indexes, indexer: Indexer) -> list[str]:
         if damaged[name]:
             done.append(f"{len(damaged[name]):,} damaged {name} deleted: {remedy}.")
     problems = _index_problems(indexes)
-    if (problems or any(damaged.values())) and count_rows(store)["documents"]:
+    if (problems or any(damaged.values())) and count_rows(store, ("documents",))["documents"]:
         indexer.publish(rebuild=True)
         done += [f"{problem}: the index was rebuilt." for problem in problems]
     elif problems:

@@ -215,11 +215,10 @@ def _relation(table: _Table, month_first: bool | None, year: int | None) -> Rela
     columns, values = list[Column](), list[Sequence[Value]]()
     names = _names(names, read, ["Section"] if any(sections) else [])
     numbers = {number for number, _ in rows}
+    uncomputed = Counter(column for row, column in found.uncomputed if row in numbers)
     for at, name, one in zip(used, names, read, strict=False):
-        place = found.first_column + at
-        uncomputed = sum(1 for row, column in found.uncomputed if column == place and row in numbers)
         remarks = tuple(_remarks(table, at, name, one))
-        columns.append(Column(name, one.kind, one.unit, bool(one.units), uncomputed, remarks))
+        columns.append(Column(name, one.kind, one.unit, bool(one.units), uncomputed[found.first_column + at], remarks))
         values.append(one.values)
     if any(sections):
         columns.append(Column(names[-1], "text"))

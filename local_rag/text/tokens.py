@@ -118,7 +118,8 @@ def question_terms(question: str, language: str = "") -> list[str]:
     if language == ENGLISH:
         return terms
     also = dict.fromkeys(term for word in words_of(question) for term in _stems_of(word, language, ENGLISH))
-    return terms + [term for term in also if term not in set(terms)]
+    known = set(terms)
+    return terms + [term for term in also if term not in known]
 
 
 def _parts(word: str) -> Iterator[str]:

@@ -192,13 +192,14 @@ def _leave_out_repeated(pages: Sequence[_Page]) -> None:
         height = median(pages[number].lines[line].top for number, line in everywhere)
         places = [one for one in everywhere if _is_at(pages[one[0]].lines[one[1]], height)]
         on = [number for number, _ in places]
+        known = set(on)
         fewest = 2 if _PAGE_NUMBER.search(variant) else _FEWEST_REPEATS
-        if len(set(on)) < max(fewest, _REPEATED * filled):
+        if len(known) < max(fewest, _REPEATED * filled):
             continue
         between = [
             number
             for number in range(on[0], on[-1])
-            if number not in on and any(_is_at(pages[number].lines[line], height) for line in edges[number])
+            if number not in known and any(_is_at(pages[number].lines[line], height) for line in edges[number])
         ]
         if any(number % 2 == on[0] % 2 for number in between) or (between and len({one % 2 for one in on}) > 1):
             continue  # other pages say something else there: it is no running line
