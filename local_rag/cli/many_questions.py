@@ -119,7 +119,7 @@ def _asker(
 
 def _report(questions: Sequence[str], outcomes: Mapping[str, str], output: Path, *, as_json: bool) -> None:
     counts = Counter(outcomes[question] for question in questions if question in outcomes)
-    kinds = {kind: counts[kind] for kind in ("answered", "quoted", "refused")}
+    kinds = {kind: counts[kind] for kind in ("answered", "quoted", "refused", "left") if kind != "left" or counts[kind]}
     if as_json:
         click.echo(printable_json({"questions": len(questions), **kinds, "output": str(output)}))
         return

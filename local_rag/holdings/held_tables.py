@@ -51,8 +51,10 @@ class Tables:
     def held(self, filters: Filters) -> Iterator[RelationSet]:
         """Yield the tables that questions are asked of, kept from question to question, for one thread at a time."""
         with self._access.shared.rows.alone:
-            yield self._relations(filters, self._access.shared.rows)
-            self._access.shared.rows.keep({})  # a question may have brought rows for which others make room
+            try:
+                yield self._relations(filters, self._access.shared.rows)
+            finally:  # a question may have brought rows for which others make room
+                self._access.shared.rows.keep({})
 
     def answer(self, question: str, *, filters: Filters = EVERYTHING, earlier: Sequence[str] = ()) -> FromRows | None:
         """Return what rows say to a question that follows `earlier` ones, with notes on tables that are left out."""

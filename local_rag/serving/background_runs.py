@@ -225,11 +225,11 @@ class TableRuns(BackgroundRuns[_TableRun]):
     def start(self, table: SavedTable, caller: Caller, *, most: int = 0) -> None:
         """Ask what is missing in a table, or in its `most` first documents; raise BusyError if too many are asked."""
         with self._changed:
-            self._require_room()
             if before := self._running(table.id):
                 if before.most == most:
                     return
                 self._end(before, "")
+            self._require_room()
             self._begin(_TableRun(id=table.id, caller=caller, table=table, most=most))
 
     def view(self, identifier: str, missing: int) -> RunView:
