@@ -82,7 +82,7 @@ def test_what_is_saved_says_what_was_trained(model: Path, windows: Windows, tmp_
     paths = [str(one) for one in (tmp_path / "windows.npz", model, tmp_path / "trained.gguf")]
     done = CliRunner().invoke(training.main, [*paths, "--minutes", "0.05", "--rate", "1e-2", "--step-tokens", "50"])
     assert done.exit_code == 0, done.output
-    untrained, trained = (Trainer(Llama(Weights(Path(path))), windows) for path in paths[1:])
+    untrained, trained = (Trainer(Llama(Weights(Path(path), "llama")), windows) for path in paths[1:])
     for one in (untrained, trained):
         one.model.round()
     numbers = range(len(windows.prefix_ends))
@@ -132,7 +132,7 @@ def test_training_goes_on_from_an_adapter(folder: Path, tmp_path: Path) -> None:
 
 def test_windows_side_by_side_see_nothing_of_each_other(model: Path, windows: Windows, tmp_path: Path) -> None:
     windows.save(tmp_path / "windows.npz")
-    trainer = Trainer(Llama(Weights(model)), load_windows(tmp_path / "windows.npz"))
+    trainer = Trainer(Llama(Weights(model, "llama")), load_windows(tmp_path / "windows.npz"))
     trainer.model.round()
     with torch.no_grad():
         together, alone = trainer.losses([0, 1])[0], torch.cat([trainer.losses([one])[0] for one in (0, 1)])

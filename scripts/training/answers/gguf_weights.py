@@ -7,8 +7,6 @@ from typing import Any
 import gguf
 import numpy as np
 
-_KNOWN = ("qwen2", "llama")
-
 
 @dataclass(frozen=True, slots=True)
 class Config:
@@ -25,11 +23,11 @@ class Config:
 class Weights:
     """The tensors of a GGUF file by name; they are dequantized when asked for."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, kind: str = "qwen2") -> None:
         self._reader = gguf.GGUFReader(path)
         self.architecture = str(_field(self._reader, "general.architecture"))
-        if self.architecture not in _KNOWN:
-            raise ValueError(f"{path} is a model of the kind {self.architecture}; only {_KNOWN} can be trained here.")
+        if self.architecture != kind:
+            raise ValueError(f"{path} is a model of the kind {self.architecture}; only {kind} can be trained here.")
         self._tensors = {tensor.name: tensor for tensor in self._reader.tensors}
 
     @property

@@ -151,7 +151,7 @@ class Trainer:
 def main(windows_path: Path, model_path: Path, output: Path, minutes: float, rate: float, step_tokens: int) -> None:
     torch.manual_seed(1)
     windows = load_windows(windows_path)
-    model = Llama(Weights(model_path))
+    model = Llama(Weights(model_path, "llama"))
     model.round()
     trainer = Trainer(model, windows)
     train, held_out = np.flatnonzero(~windows.held_out), np.flatnonzero(windows.held_out).tolist()
