@@ -63,7 +63,7 @@ def test_windows_are_the_prompts_that_index_writes(model: Path, folder: Path, wi
         assert vocabulary.ends(wanted[-1])
     assert "five euros" not in read[0], "a prompt ends with its chunk"
     assert read[0].endswith("The ferry leaves at seven.")
-    assert read[1].endswith("It costs five euros.") or read[1] == read[0]
+    assert read[1].endswith("It costs five euros.")
     assert generator.prompts[0].endswith("The ferry leaves at seven.<s>Ask.")
 
 
@@ -114,7 +114,10 @@ def test_training_goes_on_from_an_adapter(folder: Path, tmp_path: Path) -> None:
         first = vocabulary.detokenize(examples.prompt(0))
         answer = examples.tokens[examples.prompts[0] : examples.prompts[0] + examples.answers[0]].tolist()
         assert vocabulary.detokenize(answer[:-1]) == "When do we sail?"
+        about = vocabulary.detokenize(examples.prompt(3))
+    assert len(examples.prompts) == 8, "a chunk without a question or sentence is no example"
     assert "Ask." in first.partition("The ferry leaves at seven.")[2]
+    assert "</document>\n\nSay." in about.partition("It costs five euros.")[2]
     paths = [str(one) for one in (tmp_path / "examples.npz", model, tmp_path / "more.gguf")]
     how = ["--steps", "1", "--rank", "4", "--rate", "0", "--start", str(tmp_path / "begun.gguf")]
     done = CliRunner().invoke(training_of_adapters.main, [*paths, *how])

@@ -13,7 +13,7 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,7 @@ HELD_OUT = 20  # one document of so many
 _COPIED = 0.6  # share of the words of a question that its passage has, from which it is left out
 _LONGEST = 2_500  # characters of a passage of a set
 _WITHOUT = ("faq", "fetaqa", "multihop")  # whose titles hold the question, which are tables, or need two passages
-_SENTENCES = 2  # one sentence of so many is learned: they are twice as long as questions, which matter more
+_SENTENCES = 2  # a Llama learns one sentence of so many: they are twice as long as questions, which matter more
 _PASSAGES = 600  # of the sets, drawn by chance
 
 
@@ -94,6 +94,11 @@ def _asks_anew(entry: Entry) -> bool:
     return bool(asked) and len(gold.text) <= _LONGEST and len(asked & said) < _COPIED * len(asked)
 
 
+def _with_fewer_sentences(document: Situated) -> Situated:
+    kept = (said if number % _SENTENCES == 0 else () for number, said in enumerate(document.sentences))
+    return replace(document, sentences=tuple(kept))
+
+
 def build(documents: Iterable[Situated], model: Path, form: ContextForm, sentence_form: ContextForm) -> Windows:
     """Return the windows of documents, each with a branch for each question and each sentence."""
     prefixes, branches = list[np.ndarray](), list[np.ndarray]()
@@ -136,16 +141,19 @@ def _windows(
     document: Situated, vocabulary: Vocabulary, form: ContextForm, sentence_form: ContextForm
 ) -> Iterator[_Window]:
     """Yield the windows of a document as the program makes them, with what is to be written after each chunk."""
-    sentence = vocabulary.tokenize(sentence_form.request, special=True)
-    jobs = plan_contexts(document.title, document.text, document.chunks, vocabulary=vocabulary, plan="", form=form)
-    asked = zip(prompt_requests(jobs, vocabulary), document.questions, document.sentences, strict=True)
-    for _, group in itertools.groupby(asked, lambda one: id(one[0].prefix)):
+    jobs, others = (
+        plan_contexts(document.title, document.text, document.chunks, vocabulary=vocabulary, plan="", form=one)
+        for one in (form, sentence_form)
+    )
+    requests = prompt_requests(jobs, vocabulary), prompt_requests(others, vocabulary)
+    asked = zip(jobs, *requests, document.questions, document.sentences, strict=True)
+    for _, group in itertools.groupby(asked, lambda one: one[0].window.first):
         branches = list[tuple[int, Sequence[int], str, bool]]()
         prefix: Sequence[int] = ()
-        for request, questions, sentences in group:
+        for _, request, other, questions, sentences in group:
             prefix = request.prefix
             branches += [(request.start, request.suffix, text, True) for text in questions]
-            branches += [(request.start, sentence, text, False) for text in sentences if not request.start % _SENTENCES]
+            branches += [(request.start, other.suffix, text, False) for text in sentences]
         yield _Window(prefix, branches)
 
 
@@ -156,9 +164,12 @@ def _windows(
 @click.option("--adapter", help="A model of the registry: build examples for its adapter, asked as it is asked.")
 def main(folder: Path, model: Path, output: Path, adapter: str | None) -> None:
     documents = itertools.chain(read_documents(folder / "contexts.jsonl"), read_passages(folder))
-    forms = (load_registry().models[adapter].context_form, SITUATE) if adapter else (QUESTION, SENTENCE)
-    windows = build(documents, model, *forms)
-    (windows.examples() if adapter else windows).save(output)
+    if adapter:
+        windows = build(documents, model, load_registry().models[adapter].context_form, SITUATE)
+        windows.examples().save(output)
+    else:
+        windows = build(map(_with_fewer_sentences, documents), model, QUESTION, SENTENCE)
+        windows.save(output)
     click.echo(
         f"{len(windows.prefix_ends)} windows, {windows.held_out.sum()} held out, {len(windows.prefixes)} tokens; "
         f"{windows.questions.sum()} questions, {(~windows.questions).sum()} sentences, {len(windows.branches)} tokens"

@@ -12,7 +12,7 @@ from scripts.training.answers.examples import Examples
 class Windows:
     """All windows, end to end; a branch is a request and the text that answers it, after the first `cuts` tokens.
 
-    `texts` says which branches count in full: questions do, sentences half.
+    Questions count in full, sentences half.
     """
 
     prefixes: np.ndarray  # tokens of all windows
