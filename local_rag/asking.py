@@ -1,5 +1,6 @@
 """What a question is asked with: filters, options, the turns before it and the person; and what is kept of it."""
 
+from calendar import monthrange
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -9,6 +10,7 @@ from local_rag.answer_records import Answer, Outcome
 from local_rag.errors import QuestionError, require_known
 from local_rag.plan_records import Kind
 
+_LAST_MONTH = 12
 MAX_QUESTION = 4000  # characters
 MAX_CHECKED = 400_000  # characters of a text whose statements are checked
 
@@ -164,6 +166,14 @@ DEFAULT_OPTIONS = AskOptions()
 def first_day(text: str) -> date:
     """Return a day written as 2024-05-01, or the first day of a month or year; raise ValueError for other text."""
     return date.fromisoformat(text + "0000-01-01"[len(text) :] if len(text) in {4, 7} else text)
+
+
+def last_day(text: str) -> date:
+    """Return the last day of a day, month or year written as 2024-05-01; one past the end of its month is the end."""
+    year, month, day = (*map(int, text.split("-")), 0, 0)[:3]
+    month = min(month, _LAST_MONTH) or _LAST_MONTH
+    last = monthrange(year, month)[1]
+    return date(year, month, min(day, last) or last)
 
 
 @dataclass(frozen=True, slots=True)

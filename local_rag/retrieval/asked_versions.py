@@ -1,14 +1,12 @@
 """Tell which versions of a document a question asks for: the newest, unless it names another or asks for changes."""
 
-from calendar import monthrange
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import date
 from functools import cache
 from itertools import chain, combinations
 from pathlib import PurePath
 
-from local_rag.asking import Filters
+from local_rag.asking import Filters, last_day
 from local_rag.passage_records import Passage
 from local_rag.plan_records import Plan
 from local_rag.retrieval.highlights import closest_sentence, readable
@@ -28,7 +26,7 @@ from local_rag.text.dates import dates_in, find_dates
 from local_rag.text.tokens import keyword_tokens
 from local_rag.text.words import blank
 
-_LAST_MONTH, _YEAR = 12, 4
+_YEAR = 4
 _EXAMINED, _TITLE = 2000, 300  # characters of a question and a title
 _NEARLY = 0.8  # the share of words in common with which passages of two versions fit a question equally well
 _MOST_LOST = 0.5  # the share of the question's words in a passage that the one in its place may lack
@@ -60,7 +58,7 @@ def _of_days(question: str, family: Sequence[Version], text_of: Callable[[Versio
     dates = [one for one in find_dates(question) if one.year]
     rest = blank(question, ((one.start, one.end) for one in dates))
     for period in {*(one.iso for one in dates), *dates_in(rest)}:
-        year, last = period[:_YEAR], _last_day(period)
+        year, last = period[:_YEAR], last_day(period)
         named = [one for one in family if year in {day[:_YEAR] for day in _dates_of(one)}]
         if 0 < len(named) < len(family):
             yield valid_on(last, named) or named[0]
@@ -69,13 +67,6 @@ def _of_days(question: str, family: Sequence[Version], text_of: Callable[[Versio
             valid.date.startswith(year) or (valid.stated and year not in text_of(family[0]))
         ):
             yield valid
-
-
-def _last_day(period: str) -> date:
-    year, month, day = (*map(int, period.split("-")), 0, 0)[:3]
-    month = min(month, _LAST_MONTH) or _LAST_MONTH
-    last = monthrange(year, month)[1]
-    return date(year, month, min(day, last) or last)
 
 
 def _dates_of(one: Version) -> Iterator[str]:

@@ -5,17 +5,16 @@ these documents. For a meaning, the vector of every passage is compared with tha
 """
 
 import re
-from calendar import monthrange
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import timedelta
 from itertools import groupby
 from operator import attrgetter
 
 import numpy as np
 
 from local_rag.answer_records import Found, FoundPlace
-from local_rag.asking import Filters, first_day
+from local_rag.asking import Filters, first_day, last_day
 from local_rag.index.protocol import Allowed, Index
 from local_rag.passage_records import Passage, StoredChunk, found_passage
 from local_rag.progress_records import Progress
@@ -45,7 +44,6 @@ _NEAR = 0.2  # the least cosine of a passage that is read: no passage about a su
 _CLOSEST = 2  # sentences that count
 _OF_BEST = 0.6  # the least share of the best passage's closeness: in documents of one field, all are close to a subject
 _FORMS = 8  # inflected words that are named
-_DAY = len("2024-05-01")
 # Before a time, these say that it is meant whole: "from 2023", "of March 2024".
 _WITHIN = frozenset(
     {"from", "in", "of", "dated", "aus", "von", "vom", "im", "de", "du", "en", "del", "di", "uit", "van"}
@@ -299,9 +297,7 @@ def _period(limit: str) -> Filters | None:
     if len(days) != 1 or not {word.lower() for word in re.findall(r"\w+", rest)} <= _WITHIN:
         return None
     try:
-        first, (year, month) = first_day(days[0]), (int(days[0][:4]), int(days[0][5:7] or 12))
-        last = first if len(days[0]) == _DAY else date(year, month, monthrange(year, month)[1])
-        return Filters(since=first, before=last + timedelta(days=1))
+        return Filters(since=first_day(days[0]), before=last_day(days[0]) + timedelta(days=1))
     except (ValueError, OverflowError):  # no day of the calendar, such as 31 April
         return None
 
