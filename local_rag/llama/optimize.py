@@ -33,7 +33,6 @@ _PROMPT_TOKENS, _CONTEXT_TOKENS = 200, 40
 _PREFIX_TOKENS = 512
 Measure = Callable[..., tuple[float, float]]  # measure_rates, or a fake
 Rates = Callable[[Path], tuple[float, float]]
-_REPACKED = (2, 25)  # LLAMA_FTYPE_MOSTLY_Q4_0 and LLAMA_FTYPE_MOSTLY_IQ4_NL
 _WORTH_KEEPING = 1.15  # speed-up; a smaller one is not worth the disk space
 
 
@@ -62,8 +61,9 @@ def file_for_many(model: InstalledModel, note: Callable[[str], None], *, rates: 
 
     A file whose weights can be repacked as they are is as fast as any copy.
     """
-    if fastest_file(model) != model.path or load_measurement("copies", model.path, llama_build()):
-        return fastest_file(model)
+    fastest = fastest_file(model)
+    if fastest != model.path or load_measurement("copies", model.path, llama_build()):
+        return fastest
     with contextlib.suppress(ModelError):  # the original works too
         if _is_repacked(model.path):
             return model.path
@@ -77,7 +77,8 @@ def file_for_many(model: InstalledModel, note: Callable[[str], None], *, rates: 
 
 def _is_repacked(path: Path) -> bool:
     with LlamaModel(path, vocabulary_only=True) as model:
-        return model.file_type in _REPACKED
+        llama = native()
+        return model.file_type in {llama.LLAMA_FTYPE_MOSTLY_Q4_0, llama.LLAMA_FTYPE_MOSTLY_IQ4_NL}
 
 
 def optimized_copy(model: InstalledModel) -> Path:

@@ -199,10 +199,9 @@ class Names:
                 words = tuple(_words(name))
                 if len(words) > 1:
                     self._beginnings.setdefault(words[0], []).append(words)
-        self._by_words = dict[tuple[str, ...], list[str]]()  # several names may have the same words
+        self._by_words = dict[tuple[str, ...], dict[str, None]]()  # several names may have the same words
         for key, paths in self._paths.items():
-            known = self._by_words.setdefault(tuple(_words(key)), [])
-            known += [path for path in dict.fromkeys(paths) if path not in known]
+            self._by_words.setdefault(tuple(_words(key)), {}).update(dict.fromkeys(paths))
 
     def at(self, name: str) -> Sequence[str]:
         """Return the paths of the documents with this file name, path or title."""
@@ -220,7 +219,7 @@ class Names:
             known = (one for one in self._beginnings.get(words[at], ()) if tuple(words[at : at + len(one)]) == one)
             longest = max(known, key=len, default=())
             if longest:
-                paths = self._by_words.get(longest, ())
+                paths = list(self._by_words.get(longest, ()))
                 yield Mention(" ".join(longest), paths, spans[at][0], spans[at + len(longest) - 1][1])
             at += max(1, len(longest))
 
