@@ -152,7 +152,7 @@ def web_provenance(page: "BeautifulSoup") -> Provenance:
     dates = ("article:published_time", "date", "dc.date", "dcterms.date", "article:modified_time")
     return make_provenance(
         url=_url(link["href"]) if link else named.get("og:url"),
-        date=next((named[name] for name in dates if _date(named.get(name, ""))), None),
+        date=next(filter(None, (_date(named[name]) for name in dates if name in named)), None),
         author=named.get("author"),
         tags=named.get("keywords"),
     )
