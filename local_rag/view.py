@@ -432,8 +432,14 @@ class View:
     ) -> AnswerPipeline:
         """Return a pipeline that answers questions step by step, for one thread, until `stop` returns true.
 
-        `marking` puts the passages that it searches in order by the marks of the same question.
+        `marking` puts the passages that it finds for a question in order by the marks of the same question.
         """
+        how = dict[str, Any](
+            top=options.passages or self.settings.passages,
+            rerank=options.rerank,
+            filters=options.filters,
+            of_asked_versions=True,
+        )
 
         def open_reader() -> Reader | None:
             with storage_errors(self.folder):
@@ -452,17 +458,11 @@ class View:
 
         by_code = CodeAnswers(self._access, self.documents, self.tables, options.filters, find)
         return AnswerPipeline(
-            partial(
-                marking,
-                self._trace,
-                top=options.passages or self.settings.passages,
-                rerank=options.rerank,
-                filters=options.filters,
-                of_asked_versions=True,
-            ),
+            partial(marking, self._trace, **how),
             cache(self._open_answerer),
             self._shared.answer_model.count_tokens,
             options,
+            search_part=partial(self._trace, **how),
             earlier=earlier,
             open_reader=open_reader,
             by_code=by_code if self._access.has_store else None,

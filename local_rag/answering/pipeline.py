@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from time import perf_counter
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from local_rag.answer_records import Answer, BeingRead, Citation, Correction, Found, Written
 from local_rag.answering.answerer import Answerer, Draft
@@ -72,8 +72,9 @@ class Candidates:
 class AnswerPipeline:
     """Answer questions with a search and a model, which is opened only when it is needed.
 
-    `search` finds the passages of a question or of a part of it, like `Searcher.trace`. `by_code` answers a question
-    that follows others without a model; it returns None where it cannot tell.
+    `search` finds the passages of a question, like `Searcher.trace`, and `search_part` those of a part of it; without
+    that, `search` finds them, too. `by_code` answers a question that follows others without a model; it returns None
+    where it cannot tell.
     `open_versions` opens the versions of documents; without it, none are named. `share_known` returns the share of a
     question's words that the documents have. `earlier` are the turns that a question may follow.
     `count_tokens` counts those of the answer model, without its weights. Without a reader, words and the order of
@@ -88,6 +89,7 @@ class AnswerPipeline:
         count_tokens: Callable[[str], int],
         options: AskOptions = DEFAULT_OPTIONS,
         *,
+        search_part: Callable[..., Trace] | None = None,
         earlier: Sequence[Turn] = (),
         open_reader: Callable[[], Reader | None] = lambda: None,
         by_code: ByCode | None = None,
@@ -97,7 +99,8 @@ class AnswerPipeline:
         today: Callable[[], date] = date.today,
     ) -> None:
         self._today = today
-        self._search, self._open_answerer, self._options, self._earlier = search, open_answerer, options, earlier
+        self._search, self._search_part = search, search_part or search
+        self._open_answerer, self._options, self._earlier = open_answerer, options, earlier
         self._count_tokens, self._open_reader, self._stop = count_tokens, open_reader, stop
         self._by_code, self._open_versions, self._share_known = by_code, open_versions, share_known
         self._late_at = math.inf
@@ -120,9 +123,10 @@ class AnswerPipeline:
         """
         understood = self._understood(question)
         question = asked_on(understood, self._today())
-        search = partial(self._search, share=1 + len(question.parts), earlier=self._before, check=self._check)
-        first = search(question)
-        lists = [first.passages, *(search(read_question(part)).passages for part in question.parts)]
+        how = dict[str, Any](share=1 + len(question.parts), earlier=self._before, check=self._check)
+        first = self._search(question, **how)
+        parts = (self._search_part(read_question(part), **how) for part in question.parts)
+        lists = [first.passages, *(one.passages for one in parts)]
         before = self._earlier[-1] if self._earlier and first.follows else None
         best = take_turns(lists)[:_DATED]
         if not any(is_dated(one, one.text, time) for one in best for time in question.times):

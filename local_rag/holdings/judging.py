@@ -43,14 +43,11 @@ class Marking:
     another one.
     """
 
-    question: str = ""
     words: str = ""
     places: Sequence[tuple[ReadPlace, Mark]] = ()
 
     def __call__(self, search: Callable[..., Trace], question: Question, *, top: int, **how: Any) -> Trace:
-        """Search with a function, and put what it finds for the question, and not for a part of it, in order."""
-        if question.text != self.question:
-            return search(question, top=top, **how)
+        """Search with a function for the question, in whatever words that is done, and put what it finds in order."""
         trace = search(question, top=max(top, _LIFTED_FROM) if self.places else top, **how)
         if trace.follows:
             self.words = ""
@@ -166,7 +163,7 @@ class Feedback:
     def marking(self, question: str, *, marked: bool) -> Marking:
         """Return what puts the passages for a question in order, and notes whether it is a follow-up."""
         words = same_question(question)
-        return Marking(question, words, self._asked.marked_places(words) if marked else ())
+        return Marking(words, self._asked.marked_places(words) if marked else ())
 
     def epoch(self) -> int:
         """Return the number of the present answers, which deleting what was asked raises."""
@@ -174,8 +171,7 @@ class Feedback:
 
     def record_again(self, question: str, answer: Answer, *, follows: bool) -> None:
         """Record that an answer was given again; with earlier turns it may be that to a follow-up."""
-        words = "" if follows else same_question(question)
-        self.record(answer, Marking(question, words), self.epoch())
+        self.record(answer, Marking("" if follows else same_question(question)), self.epoch())
 
     def record(self, answer: Answer, marking: Marking, epoch: int, *, counted: bool = False) -> bool:
         """Record an answer if questions are kept, and count it if it is `counted`; return whether that was done."""

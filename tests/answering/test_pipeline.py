@@ -57,6 +57,14 @@ def test_each_part_of_a_question_is_searched_beside_the_whole() -> None:
     ]
 
 
+def test_parts_may_be_searched_otherwise_than_the_whole() -> None:
+    search, of_parts = FakeSearch(passage(1, "Ann at seven.")), FakeSearch(passage(2, "At nine."))
+    pipeline = AnswerPipeline(search, lambda: Answerer(FakeGenerator), len, search_part=of_parts)
+    pipeline.find(read_question("Who leaves at seven and when does she return?"))
+    assert search.asked == [("Who leaves at seven and when does she return?", 3)]
+    assert of_parts.asked == [("Who leaves at seven?", 3), ("When does she return?", 3)]
+
+
 def test_where_nothing_has_a_word_of_the_question_the_closest_are_named() -> None:
     found = [passage(number, f"{number} is a number", path=f"{number}.md") for number in range(9)]
     refused = ask(FakeSearch(*found), FakeGenerator(lambda _: "x", lambda _: False), "How long is a camel?")

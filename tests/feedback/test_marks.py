@@ -107,6 +107,19 @@ def test_a_mark_lifts_and_lowers_passages_of_the_same_question_only(lib: Path) -
         assert follow_up.outcome != "refused"
 
 
+def test_a_mark_counts_for_a_question_that_is_searched_in_other_words(lib: Path) -> None:
+    asked = f"{question(3)[:-1]} since last month?"  # is searched with the name of that month
+    with opened(lib) as library:
+        first = library.ask(asked)
+        cited = first.citations[0].passage.path
+        assert first.passages[-1].path != cited
+        library.feedback.mark(asked, "wrong")
+        assert library.ask(asked).passages[-1].path == cited
+        library.ask(asked, earlier=[Turn(question(5), "45")])  # a follow-up is another question
+        assert library.feedback.marks().wrong == 1
+        assert library.feedback.gaps()[0].questions[0].times == 2
+
+
 def test_marks_and_questions_do_not_cross_limits(lib: Path) -> None:
     with opened(lib) as library:
         anna, bob = library.seen_by(ANNA.limits, ANNA), library.seen_by(Filters(), Person("b1", "Bob", "reader"))
