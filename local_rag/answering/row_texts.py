@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from local_rag.answering.blocks import COLUMNS, Block
 from local_rag.passage_records import Passage
+from local_rag.text.pipe_rows import cells_of
 from local_rag.text.sheet_rows import table_of
 
 _SHEET_ROW = re.compile(r"Row \d+: ")
-_CELL_END = re.compile(r"(?<!\\)\|")
 _FEW_EMPTY = 6  # empty cells of a row that are shown though it has fewer others
 
 
@@ -21,13 +21,6 @@ def header_above(passage: Passage) -> tuple[list[str], str]:
         else:
             label = _SHEET_ROW.sub("", line)
     return names, label
-
-
-def cells_of(row: str) -> list[str]:
-    """Return the cells of a row of Markdown, each on one line."""
-    text = row.strip().removeprefix("|")
-    inner = text[:-1] if text.endswith("|") and not text.endswith("\\|") else text
-    return [" ".join(cell.replace("\\|", "|").split()) for cell in _CELL_END.split(inner)]
 
 
 def row_text(head: list[str], cells: list[str], *, cut: bool = False) -> str:

@@ -8,12 +8,13 @@ from datetime import date
 from pathlib import PurePath
 
 from local_rag.answering.blocks import COLUMNS, ENDED, Block, Kind, speakers_in, split_blocks, title_of
-from local_rag.answering.row_texts import cells_of, header_above, row_text, sheet_rows_of
+from local_rag.answering.row_texts import header_above, row_text, sheet_rows_of
 from local_rag.document_records import heading_path
 from local_rag.passage_records import Passage
 from local_rag.reading.formats import format_of, is_mail, kind_of_source
 from local_rag.text.heading_lines import heading_lines
 from local_rag.text.list_labels import Outline
+from local_rag.text.pipe_rows import cells_of
 from local_rag.text.sentences import split_sentences
 
 _NO_DIGIT = re.compile(r"\D")

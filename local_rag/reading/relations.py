@@ -30,6 +30,7 @@ from local_rag.text.cell_values import (
 )
 from local_rag.text.names_apart import names_apart
 from local_rag.text.notes import split_notes
+from local_rag.text.pipe_rows import cells_of
 from local_rag.text.struck import is_struck, without_struck
 from local_rag.text.tokens import word_keys
 
@@ -39,7 +40,6 @@ _LONGEST_NAME, _LONGEST_CELL = 100, 500  # characters
 _MOST_WORDS, _MOST_VALUES = 20_000, 20_000  # of a relation by which it is found
 _LOOK_AT = 500  # rows that tell how numbers are written
 _FEWEST_COLUMNS, _FEWEST_HEADS = 2, 2  # of a table; of rows that name groups
-_CELL_END = re.compile(r"(?<!\\)\|")
 _NOTE = re.compile(
     r"(?:notes?|sources?|legend|remarks?|prepared|last updated|generated|created|printed|checked|approved|as (?:of|at)"
     r"|excluding|including|all (?:amounts|figures|prices)|hinweis\w{0,2}|anmerkung\w{0,2}|quelle\w?|bemerkung\w{0,2}"
@@ -157,8 +157,7 @@ def _of_text(document: Document) -> Iterator[_Found]:
 
 def _pipe_rows(text: str, table: Table) -> Iterator[tuple[int, list[str]]]:
     for number, line in enumerate(text[table.rows : table.end].splitlines(), start=1):
-        row = split_notes(line)[0].strip().strip("|")
-        cells = [" ".join(cell.replace("\\|", "|").split()) for cell in _CELL_END.split(row)]
+        cells = cells_of(split_notes(line)[0])
         if any(cells):
             yield number, [(cell.strip("*_`") if cell[:1] in {"*", "_", "`"} else cell) for cell in cells]
 

@@ -9,12 +9,12 @@ from operator import attrgetter
 
 from local_rag.document_records import Table
 from local_rag.reading.ruler import Ruler, Span
+from local_rag.text.pipe_rows import CELL_END
 
 _HEADER_SHARE = 2  # a repeated header takes at most this part of a chunk
 _LONGEST_HEADER = 2000  # characters
 _LONGEST_ROW = 64 * 1024  # characters before a chunk in which its row and column are looked for
 _LONGEST_LABEL = 80  # characters of the cell that says which row a chunk continues
-_CELL_END = re.compile(r"(?<!\\)\|")
 _NAMED_CELL = re.compile(r"; ")
 _LAST_NAME = re.compile(r"(?:^Row \d+: |; )([^:;\n]{1,60}): (?!.*; [^:;\n]{1,60}: )", re.DOTALL)
 
@@ -63,7 +63,7 @@ def table_header(table: Table, ruler: Ruler, start: int) -> str:
         return _shorten(ruler, _name_of_row(text, row, start)) if within else ""
     if not within:
         return _shorten(ruler, _row_of(table.columns))
-    before = [" ".join(cell.split()) for cell in _CELL_END.split(text[row:start].lstrip().removeprefix("|"))]
+    before = [" ".join(cell.split()) for cell in CELL_END.split(text[row:start].lstrip().removeprefix("|"))]
     first = f"{table.columns[0]}: {before[0]}" if table.columns[0] else before[0]
     columns = table.columns[len(before) if text[start] == "|" else len(before) - 1 :]
     label = _shorten(ruler, first[:_LONGEST_LABEL], 2 * _HEADER_SHARE)
@@ -83,7 +83,7 @@ def table_at(tables: Sequence[Table], start: int) -> Table | None:
 def _split_row(table: Table, ruler: Ruler, start: int, end: int) -> Iterator[Span]:
     """Cut a row that is longer than a chunk between cells, else between words."""
     if table.columns:
-        ends = [found.start() for found in _CELL_END.finditer(ruler.text, start + 1, end)]
+        ends = [found.start() for found in CELL_END.finditer(ruler.text, start + 1, end)]
         ends = ends[:-1] if ends and not ruler.text[ends[-1] + 1 : end].strip() else ends
     else:
         ends = [found.end() for found in _NAMED_CELL.finditer(ruler.text, start + 1, end)]

@@ -78,6 +78,20 @@ def test_tables_of_pages_and_prose_become_relations_below_their_heading(tmp_path
     assert relations(tmp_path / "a.md") == ()
 
 
+def test_rows_of_markdown_keep_blank_cells_and_pipes_in_their_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text(
+        "# Berths\n\n| Berth | Ropes | Mark |\n|---|---|---|\n|A|1|red|\n|B||blue|\n||3|green|\n|C|4||\n|D|5|a\\|"
+    )
+    [relation] = relations(tmp_path / "a.md")
+    assert [row[2:] for row in rows(relation)] == [
+        ["A", 1, "red"],
+        ["B", None, "blue"],
+        [None, 3, "green"],
+        ["C", 4, None],
+        ["D", 5, "a|"],
+    ]
+
+
 def test_columns_may_be_called_anything(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text('x"; DROP TABLE documents; --,rowid,x"; DROP TABLE documents; --\n1,2,3\n4,5,6\n')
     [relation] = relations(tmp_path / "a.csv")
