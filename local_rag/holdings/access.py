@@ -30,7 +30,7 @@ from local_rag.settings import Settings
 from local_rag.store.connect import is_library
 from local_rag.store.database import Store
 from local_rag.store.published import require_own
-from local_rag.store.seen import Seen, show_only
+from local_rag.store.seen import Seen
 from local_rag.store.storage_errors import storage_errors
 from local_rag.tables.relation_set import HeldRows
 
@@ -96,10 +96,7 @@ class Access:
                 "documents are on the machine that indexed them."
             )
         with storage_errors(self.folder), closing(Store(self.folder)) as store:
-            seen = self.shared.sight.of(store, self.limits) if self.limits else None
-            if seen:
-                show_only(store, seen)
-            yield store, seen
+            yield store, self.shared.sight.show_only(store, self.limits)
 
     def versions(self, store: Store) -> Versions:
         """Return which documents are versions of each other."""

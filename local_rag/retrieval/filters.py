@@ -17,7 +17,7 @@ from local_rag.passage_records import DocumentFacts, path_of
 from local_rag.reading.ignore import parse_pattern
 from local_rag.serialization import to_line
 from local_rag.store.database import Store
-from local_rag.store.seen import Seen, compared_limits, find_seen, seen_stamp
+from local_rag.store.seen import Seen, compared_limits, find_seen, seen_stamp, show_only
 from local_rag.text.words import normalize
 
 _WILD = set("*?[\\")
@@ -209,13 +209,20 @@ def _one_path_filter(wanted: str, roots: Sequence[str], *, literal: bool) -> tup
 
 
 class Sight:
-    """Find out what limits let somebody see of one library."""
+    """Find out what limits let somebody see of one library, and show no more of it."""
 
     def __init__(self) -> None:
         self._known = dict[Filters, tuple[object, Seen]]()
 
-    def of(self, store: Store, limits: Filters) -> Seen:
-        """Return what somebody with these limits sees of a store."""
+    def show_only(self, store: Store, limits: Filters) -> Seen | None:
+        """Let a store hold only what these limits let somebody see, and return what that is; None without limits."""
+        if not limits:
+            return None
+        seen = self._of(store, limits)
+        show_only(store, seen)
+        return seen
+
+    def _of(self, store: Store, limits: Filters) -> Seen:
         stamp = seen_stamp(store)
         known = self._known.get(limits)
         if known is None or known[0] != stamp:

@@ -22,7 +22,7 @@ from local_rag.settings import REMEMBERED, Settings
 from local_rag.store.connect import is_library
 from local_rag.store.database import Store
 from local_rag.store.published import require_own
-from local_rag.store.seen import Seen, show_only
+from local_rag.store.seen import Seen
 
 _MOST_VIEWS = 8  # of an index that stay open
 
@@ -101,9 +101,7 @@ class LiveSearcher:
             if passages is None:
                 passages = store = stack.enter_context(closing(Store(self._folder)))
                 require_own(store, index)
-                seen = self._sight.of(store, limits) if limits else None
-                if seen:
-                    show_only(store, seen)
+                seen = self._sight.show_only(store, limits)
                 versions = Versions(store, settings.no_versions)
             if limits:
                 index = index.showing(seen.told if seen else ())
