@@ -20,7 +20,7 @@ import numpy as np
 from local_rag.answer_records import Correction
 from local_rag.index.protocol import Allowed, Index, PassageStore
 from local_rag.text.languages import ENGLISH, FUNCTION_WORDS, language_of
-from local_rag.text.tokens import STOP_WORDS, folded, question_terms
+from local_rag.text.tokens import SMALL_WORDS, folded, question_terms
 from local_rag.text.words import is_unspaced
 
 MOST_LETTERS = 32  # of a word that is looked for
@@ -165,7 +165,6 @@ _AROUND = ".,;:!?()[]{}<>*\"'\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb\u2
 _QUOTED = re.compile(
     r"\"[^\"]*\"|[\u201c\u201e][^\u201c-\u201e]{0,200}[\u201c\u201d]|\u00ab[^\u00ab\u00bb]{0,200}\u00bb"
 )
-_FUNCTION_WORDS = frozenset[str]().union(STOP_WORDS, *FUNCTION_WORDS.values())
 
 
 @cache
@@ -218,7 +217,7 @@ class Spelling:
 
         If a question in another language than English has more of them than others, its documents are in English.
         """
-        words = [word for word in _typed_words(question, visible.language) if word.typed.lower() not in _FUNCTION_WORDS]
+        words = [word for word in _typed_words(question, visible.language) if word.typed.lower() not in SMALL_WORDS]
         unread = (one for one in words if not self._is_word(one.typed.lower()) and not visible.frequency(one.typed, 1))
         unknown = list(islice(unread, _MOST_WORDS + 1))
         most = _MOST_WORDS if visible.language == ENGLISH else min(_MOST_WORDS, len(words) // 2)

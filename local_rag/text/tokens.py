@@ -23,6 +23,7 @@ STOP_WORDS = frozenset(
     on or our s she so such that the their then there these they this to was we were what when where which who will
     with would you your""".split()  # noqa: SIM905  a list of that many quoted words is no easier to read
 )
+SMALL_WORDS = STOP_WORDS.union(*FUNCTION_WORDS.values())  # of all languages
 
 
 @functools.cache
@@ -193,7 +194,7 @@ def english_stem(word: str) -> str:
 @functools.cache
 def _left_out() -> frozenset[str]:
     """Return the words that an index leaves out in some language."""
-    return frozenset(folded(word) for words in (STOP_WORDS, *FUNCTION_WORDS.values()) for word in words)
+    return frozenset(map(folded, SMALL_WORDS))
 
 
 _RUN = re.compile(r"[^\W_]+")
