@@ -2,11 +2,11 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from local_rag.answering.units import Unit
-from local_rag.extraction.cells import NOT_STATED, Cell
+from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column
 from local_rag.extraction.values import (
     TYPED,
@@ -108,12 +108,6 @@ class DocumentReading:
     def _counts(self) -> Counter[str]:
         return Counter(word for unit in self.units for word in self._asked_in(unit.text))
 
-    @cached_property
-    def best(self) -> Unit | None:
-        """Return the first unit with a value of the column's type, or the first of all for other types."""
-        fitting = (unit for unit in self.units if self.column.type not in TYPED or self.values_in(unit))
-        return next(fitting, None)
-
     def find(self, answer: str) -> Found | None:
         """Return where the document says an answer; None if it does not."""
         answer = " ".join(answer.split())
@@ -206,9 +200,9 @@ class DocumentReading:
         for unit in self.units:
             if chosen_among(self.column, unit.text) == choice and (span := find_phrase(unit.text, choice)):
                 return Found(unit, Value(choice, choice, frozenset([choice]), *span))
-        best = next((one for one in self.units if find_phrase(one.text, choice)), self.best)
-        if best is None:
+        if not self.units:
             return None
+        best = next((one for one in self.units if find_phrase(one.text, choice)), self.units[0])
         value = Value(choice, choice, frozenset([choice]), 0, len(best.text))
         if set(keyword_tokens(choice)) <= set(keyword_tokens(best.text)):
             return Found(best, value)
@@ -235,7 +229,7 @@ class DocumentReading:
 
         They say nearly the same words, or the reader finds that they answer the question nearly as well, by `within`.
         """
-        if found.value is None or self.column.type not in TYPED:
+        if found.value is None:
             return []
         own, other = _words(found.unit, found.value), list[tuple[Unit, Value]]()
         shared = len(self._asked & own)
@@ -256,17 +250,16 @@ class DocumentReading:
                     other.append((unit, value))
         return other
 
-    def cell(self, found: Found | None, probability: float | None, *, sure: bool = True, note: str = "") -> Cell:
+    def cell(self, found: Found, probability: float | None, *, sure: bool = True, note: str = "") -> Cell:
         """Return the cell of what was found, with its quotation and place."""
-        if found is None:
-            return NOT_STATED
         passage, unit = self.passages[found.unit.passage], found.unit
         raw = passage.text[unit.start : unit.end]
         # A row is quoted as it stands, unless only the head of its table says what it is about.
-        quotation = raw if unit.kind != "row" or found.value is None or _says(raw, found, self) else unit.text
+        is_named_by_head = unit.kind == "row" and found.value and not self._says(raw, unit, found.value)
+        quotation = unit.text if is_named_by_head else raw
         notes = [one for one in (found.note, note) if one]
         text = found.value.text if found.value else quotation[:_LONGEST]
-        cell = Cell(
+        return Cell(
             "stated" if found.fits and sure and not note else "unsure",
             found.value.normal if found.value else None,
             text,
@@ -280,7 +273,13 @@ class DocumentReading:
             heading=_heading_above(unit, passage),
             page_label=passage.page_label,
         )
-        return cell if found.value else replace(cell, value=None)
+
+    def _says(self, text: str, unit: Unit, value: Value) -> bool:
+        """Return whether a text says a value as a unit does."""
+        if self.column.type in TYPED:
+            own = find_values(self.column.type, text, decimal_comma=self._commas)
+            return any(one.readings & value.readings for one in own)
+        return find_phrase(text, unit.text[value.start : value.end]) is not None
 
 
 def _heading_above(unit: Unit, passage: Passage) -> str:
@@ -310,11 +309,3 @@ def _text_value(text: str, start: int, end: int) -> Value:
 
 def _words(unit: Unit, value: Value) -> set[str]:
     return set(keyword_tokens(f"{unit.text[: value.start]} {unit.text[value.end :]}"))
-
-
-def _says(raw: str, found: Found, reading: DocumentReading) -> bool:
-    assert found.value is not None
-    if reading.column.type in TYPED:
-        mine = find_values(reading.column.type, raw, decimal_comma=reading._commas)
-        return any(one.readings & found.value.readings for one in mine)
-    return find_phrase(raw, found.unit.text[found.value.start : found.value.end]) is not None
