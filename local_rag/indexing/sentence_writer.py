@@ -31,6 +31,7 @@ from local_rag.store.context_rows import (
 )
 from local_rag.store.database import Store, StoredDocument
 from local_rag.text.facts import Source, missing_facts
+from local_rag.text.sentences import split_sentences
 from local_rag.text.tokens import keyword_tokens
 
 OpenVocabulary = Callable[[Path], AbstractContextManager[Vocabulary]]
@@ -202,12 +203,18 @@ class Checker:
     def __init__(self, document_text: Callable[[int], str]) -> None:
         self._source = lru_cache(maxsize=8)(lambda document: Source(document_text(document)))
 
-    def supported(self, sentence: str, subject: Subject) -> str:
-        """Return what of a sentence may be stored: all of it, its part before something wrong, or nothing."""
+    def supported(self, text: str, subject: Subject) -> str:
+        """Return what of a context may be stored: of each sentence all, its part before something wrong, or nothing."""
         sources = [self._source(subject.document_id), Source(subject.title), Source(subject.language)]
-        wrong = missing_facts("", sentence, sources)
-        if wrong:
-            ends = [end.start() for end in _CLAUSE_END.finditer(sentence, 0, max(0, sentence.find(wrong[0].text)))]
-            sentence = f"{sentence[: ends[-1]]}." if ends else ""
-            wrong = missing_facts("", sentence, sources)
-        return sentence if not wrong and says_something(sentence, subject) else ""
+        kept = (_right_part(sentence.strip(), sources) for sentence in split_sentences(text))
+        return " ".join(sentence for sentence in kept if says_something(sentence, subject))
+
+
+def _right_part(sentence: str, sources: Sequence[Source]) -> str:
+    """Return a sentence up to the clause in which something is that the sources do not say."""
+    wrong = missing_facts("", sentence, sources)
+    if not wrong:
+        return sentence
+    ends = [end.start() for end in _CLAUSE_END.finditer(sentence, 0, max(0, sentence.find(wrong[0].text)))]
+    sentence = f"{sentence[: ends[-1]]}." if ends else ""
+    return "" if missing_facts("", sentence, sources) else sentence

@@ -29,7 +29,7 @@ _CHUNK_START, _CHUNK_END = "\n<chunk>\n", "\n</chunk>\n"
 _SUFFIX_TOKENS = 128  # of the request after a chunk, with any model's chat template
 # What a context depends on apart from its model, its window and the limits above. The number stands for the code that
 # cuts windows, repairs contexts and checks them: raise it when that code makes another context of the same answer.
-PROMPT = key_of("context", 5, _SYSTEM, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
+PROMPT = key_of("context", 6, _SYSTEM, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +189,13 @@ def prompt_requests(jobs: Iterable[ContextJob], model: Vocabulary) -> Iterator[R
 
 
 def repair_context(opening: str, text: str, whole: bool) -> str:
-    """Return a usable sentence, empty if there is none; `text` follows the opening.
+    """Return a usable context, empty if there is none; `text` follows the opening. Its lines stay apart.
 
     A sentence that reached the token limit is cut back to its last full sentence or else its last clause, one that
     repeats itself to the text before the repetition.
     """
-    text = " ".join(f"{opening}{text}".lstrip().split("\n\n", maxsplit=1)[0].split()).strip(" \"'`")
+    lines = f"{opening}{text}".lstrip().split("\n\n", maxsplit=1)[0].splitlines()
+    text = "\n".join(" ".join(line.split()) for line in lines).strip(" \"'`")
     kept, least = _before_repetition(text), len(opening.split()) + 3
     if not whole or kept != text:
         for mark in (r"[.!?](?=\s|$)", r"[,;:](?=\s)"):

@@ -205,6 +205,16 @@ def test_a_sentence_ends_before_the_clause_that_its_document_does_not_support(fo
     }
 
 
+@pytest.mark.parametrize("wrong", ["Which visits does Mortimer make to the lifts?", "Yes, it is."])
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_right_sentence_is_kept_beside_a_wrong_one(forms: Path, wrong: str, is_first: bool) -> None:
+    right = " asks how often somebody comes to check the lifts"
+    text = f"{right}\n{wrong}" if is_first else f" tells what Mortimer does.\nIt{right}"
+    index(forms, reply=lambda _prompt: text)
+    subject = "This chunk" if is_first else "It"
+    assert {sentence for some in said().values() for _, sentence in some} == {f"{subject}{right}"}
+
+
 def test_the_language_of_code_may_be_named(forms: Path) -> None:
     (forms / "letters.py").write_text("def send(letter):\n    return post(letter, stamp=True)\n")
     index(forms / "letters.py", reply=lambda _prompt: " shows how Python puts a stamp on the envelope.")
