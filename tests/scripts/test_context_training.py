@@ -26,8 +26,8 @@ from tests.support.tiny_models import save_model
 FORM, SENTENCE = (ContextForm(request, separator="<unk>") for request in ("<s>Ask.", "<s>"))
 TEXT = "The ferry leaves at seven.\n\nIt costs five euros.\n\nDogs travel free."
 CHUNKS = [
-    {"start": 0, "end": 26, "question": "When do we sail?", "context": "When the ferry sails."},
-    {"start": 28, "end": 48, "headings": ["Fares"], "question": "What is the fare?", "context": "The fare."},
+    {"start": 0, "end": 26, "questions": ["When do we sail?", "Is it early?"], "context": "When the ferry sails."},
+    {"start": 28, "end": 48, "headings": ["Fares"], "questions": ["What is the fare?"], "context": "The fare."},
     {"start": 50, "end": 67},
 ]
 
@@ -59,7 +59,7 @@ def test_windows_are_the_prompts_that_index_writes(model: Path, folder: Path, wi
         list(write_contexts(jobs, generator))
         read = [vocabulary.detokenize(windows.window(0)[: windows.cuts[one]].tolist()) for one in (0, 2)]
         wanted = windows.branch(0)[windows.requests[0] :].tolist()
-        assert vocabulary.detokenize(wanted[:-1]) == "When do we sail?"
+        assert vocabulary.detokenize(wanted[:-1]) == "When do we sail?\nIs it early?"
         assert vocabulary.ends(wanted[-1])
     assert "five euros" not in read[0], "a prompt ends with its chunk"
     assert read[0].endswith("The ferry leaves at seven.")
@@ -113,7 +113,7 @@ def test_training_goes_on_from_an_adapter(folder: Path, tmp_path: Path) -> None:
     with open_vocabulary(model) as vocabulary:
         first = vocabulary.detokenize(examples.prompt(0))
         answer = examples.tokens[examples.prompts[0] : examples.prompts[0] + examples.answers[0]].tolist()
-        assert vocabulary.detokenize(answer[:-1]) == "When do we sail?"
+        assert vocabulary.detokenize(answer[:-1]) == "When do we sail?\nIs it early?"
         about = vocabulary.detokenize(examples.prompt(3))
     assert len(examples.prompts) == 8, "a chunk without a question or sentence is no example"
     assert "Ask." in first.partition("The ferry leaves at seven.")[2]

@@ -1,10 +1,11 @@
 """Build windows to train a writer of contexts on: prompts in tokens, in the words of the program itself.
 
 FOLDER/contexts.jsonl has a document on each line: its title and text, and its chunks, each with start, end, headings,
-and what is to be learned: a `question` that the chunk answers, a `context`, which is a sentence about it, or both. The
-sets that `scripts.training.sets` reads add passages with questions, if FOLDER has them; those that copy the words of
-their passage are left out, because a copied word helps no search. MODEL is the GGUF file whose tokens are used. Writes
-OUTPUT, which `scripts.training.contexts.train` reads, or with --adapter what `scripts.training.answers.train` reads.
+and what is to be learned: `questions` that the chunk answers, which the model learns to write one below the other, a
+`context`, which is a sentence about it, or both. The sets that `scripts.training.sets` reads add passages with
+questions, if FOLDER has them; those that copy the words of their passage are left out, because a copied word helps no
+search. MODEL is the GGUF file whose tokens are used. Writes OUTPUT, which `scripts.training.contexts.train` reads, or
+with --adapter what `scripts.training.answers.train` reads.
 """
 
 import hashlib
@@ -68,10 +69,8 @@ def read_documents(path: Path) -> Iterator[Situated]:
             Chunk(position, start, end, text[start:end], headings)
             for position, (start, end, headings) in enumerate(spans)
         ]
-        questions, sentences = (
-            tuple((said,) if (said := one.get(name, "").strip()) else () for one in found)
-            for name in ("question", "context")
-        )
+        questions = tuple(tuple(one.get("questions", ())) for one in found)
+        sentences = tuple((one["context"],) if one.get("context") else () for one in found)
         yield Situated(fields["title"], text, tuple(chunks), questions, sentences)
 
 
@@ -84,7 +83,7 @@ def read_passages(folder: Path) -> Iterator[Situated]:
     found = sorted(asked)
     random.Random(3).shuffle(found)
     for title, text in found[:_PASSAGES]:
-        questions = sorted(asked[title, text])[:4]
+        questions = sorted(asked[title, text])[:2]
         yield Situated(title, text, (Chunk(0, 0, len(text), text, ()),), (tuple(questions),), ((),))
 
 
@@ -152,7 +151,8 @@ def _windows(
         prefix: Sequence[int] = ()
         for _, request, other, questions, sentences in group:
             prefix = request.prefix
-            branches += [(request.start, request.suffix, text, True) for text in questions]
+            if questions:
+                branches.append((request.start, request.suffix, "\n".join(questions), True))
             branches += [(request.start, other.suffix, text, False) for text in sentences]
         yield _Window(prefix, branches)
 

@@ -21,17 +21,19 @@ _JOINED = {"attn_qkv": ("attn_q", "attn_k", "attn_v"), "ffn_up_gate": ("ffn_gate
 _NORMS = ("attn_norm", "ffn_norm")
 _ALONE = ("attn_output", "ffn_down")
 _BLOCK = 32  # numbers that share a scale
+# Without the matrix unit of newer processors, products of numbers of 16 bits take twice the time of those of 32.
+COMPUTED = torch.bfloat16 if torch.cpu._is_amx_tile_supported() else torch.float32
 
 
 def rounded(weight: torch.Tensor) -> torch.Tensor:
-    """Return a matrix as Q4_0 holds it, in bfloat16: sixteen steps for each 32 numbers of a row."""
+    """Return a matrix as Q4_0 holds it: sixteen steps for each 32 numbers of a row."""
     groups = weight.view(-1, _BLOCK)
     highest, lowest = groups.amax(1, keepdim=True), groups.amin(1, keepdim=True)
     largest = torch.where(highest >= -lowest, highest, lowest)
     scale = (largest / -8).half().float()
     inverse = torch.where(largest == 0, 0.0, -8 / largest)
     steps = (groups * inverse).add_(8.5).floor_().clamp_(0, 15).sub_(8)
-    return steps.mul_(scale).view_as(weight).bfloat16()
+    return steps.mul_(scale).view_as(weight).to(COMPUTED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +104,9 @@ class Llama(nn.Module):
     def __init__(self, weights: Weights) -> None:
         super().__init__()
         self.config = config = weights.config
-        self.embed = torch.from_numpy(weights.tensor("token_embd.weight")).bfloat16()
+        self.embed = torch.from_numpy(weights.tensor("token_embd.weight")).to(COMPUTED)
         held = "output.weight" in weights
-        self.out = torch.from_numpy(weights.tensor("output.weight")).bfloat16() if held else self.embed
+        self.out = torch.from_numpy(weights.tensor("output.weight")).to(COMPUTED) if held else self.embed
         self.norm = nn.Parameter(torch.from_numpy(weights.tensor("output_norm.weight")))
         self.layers = [Block(weights, number, config) for number in range(config.blocks)]
         self.blocks = nn.ModuleList(self.layers)

@@ -1,4 +1,4 @@
-"""Train all weights of a small Llama on the windows of `build`, on a CPU; half an hour with bfloat16 in hardware.
+"""Train all weights of a small Llama on the windows of `build`, on a CPU; an hour or two on two cores.
 
 A window is read once, and every question branches off after its chunk, as the engine of the program does it. Several
 windows are read side by side, none of which sees another. With --minutes, the learning rate follows the clock. Prints
@@ -16,10 +16,10 @@ from torch.nn import functional
 
 from scripts.training.answers.gguf_weights import Weights
 from scripts.training.answers.train import WARM_UP, by_clock, fallen
-from scripts.training.contexts.llama import Llama, View, save_model
+from scripts.training.contexts.llama import COMPUTED, Llama, View, save_model
 from scripts.training.contexts.windows import Windows, load_windows
 
-PACK = 2_000  # tokens that are read side by side
+PACK = 1_000  # tokens that are read side by side
 VIEW = 256  # tokens that look at the same others at a time
 _SENTENCES = 0.5  # the weight of a token of a sentence
 
@@ -46,7 +46,7 @@ def _of_branches(begin: int, length: int, limits: torch.Tensor, owners: torch.Te
 
 
 def _mask(hidden: torch.Tensor) -> torch.Tensor:
-    return torch.zeros(hidden.shape, dtype=torch.bfloat16).masked_fill(hidden, float("-inf"))
+    return torch.zeros(hidden.shape, dtype=COMPUTED).masked_fill(hidden, float("-inf"))
 
 
 class Trainer:
