@@ -27,6 +27,7 @@ _OUTLINE_CHARACTERS = 800
 _SYSTEM = "You write short notes that help a search engine find passages of documents."
 _CHUNK_START, _CHUNK_END = "\n<chunk>\n", "\n</chunk>\n"
 _SUFFIX_TOKENS = 128  # of the request after a chunk, with any model's chat template
+_FULL_STOP = str.maketrans(",;:", "...")
 # What a context depends on apart from its model, its window and the limits above. The number stands for the code that
 # cuts windows, repairs contexts and checks them: raise it when that code makes another context of the same answer.
 PROMPT = key_of("context", 6, _SYSTEM, _CHUNK_START, _CHUNK_END, _OUTLINE_CHARACTERS)
@@ -199,8 +200,8 @@ def repair_context(opening: str, text: str, whole: bool) -> str:
     kept, least = _before_repetition(text), len(opening.split()) + 3
     if not whole or kept != text:
         for mark in (r"[.!?](?=\s|$)", r"[,;:](?=\s)"):
-            ends = [match.start() for match in re.finditer(mark, kept)]
-            shortened = f"{kept[: ends[-1]]}." if ends else ""
+            last = max(re.finditer(mark, kept), key=re.Match.start, default=None)
+            shortened = kept[: last.start()] + last[0].translate(_FULL_STOP) if last else ""
             if len(shortened.split()) >= least:
                 return shortened
         return ""

@@ -101,6 +101,7 @@ def test_a_document_cannot_end_its_quotation() -> None:
         (", and never", False, ""),
         ("", True, ""),
         (" is quite good.\n\nHere is more.", True, "This chunk is quite good."),
+        (" asks who may go?\nThis chunk asks who may go?", True, "This chunk asks who may go?"),
         (" is  good.\n And new.\n", True, "This chunk is good.\nAnd new."),
         (" has a b c d e. This chunk has a b c d e.", True, "This chunk has a b c d e."),
     ],
