@@ -2,30 +2,17 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from typing import Literal
 
 from local_rag.tables.mentions import ROWS, Mention
 from local_rag.tables.periods import Period
 from local_rag.tables.program import NONE, Program
-from local_rag.tables.query import (
-    AFTER_DATES,
-    Condition,
-    Direction,
-    Extreme,
-    Operation,
-    Part,
-    Query,
-    is_one_of,
-    marks,
-    value_of_sql,
-)
+from local_rag.tables.query import AFTER_DATES, Condition, Direction, Operation, Part, Query, is_one_of, value_of_sql
 from local_rag.tables.views import View, ViewColumn
 
 _NUMBERS = {"more": (">", "more than"), "at least": (">=", "at least"), "less": ("<", "less than")}
 _NUMBERS |= {"at most": ("<=", "at most"), "is": ("=", "")}
 _PAIRS = {"more": (">", "more than"), "is": ("=", "the same as"), "is not": ("<>", "not the same as")}
-_LEAP_YEAR = 2024
 _BOTH = 2  # values of which the difference is asked
 
 
@@ -35,17 +22,20 @@ class NotComputableError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Computation:
-    """One query; or two, of which the first is computed `minus` the second, or as its `share` of the second."""
+    """One query; or two, of which the first is computed `minus` the second, or as its `share` of the second.
+
+    `labels` are what the two are called.
+    """
 
     query: Query
     other: Query | None = None
     how: Literal["", "minus", "share"] = ""
+    labels: tuple[str, str] = ("", "")
 
 
 def computation(program: Program, view: View, mentioned: Sequence[Mention]) -> Computation:
     """Return what a program computes; raise NotComputableError if its choices do not go together."""
-    made = _Maker(program, view, mentioned)
-    return made.computation()
+    return _Maker(program, view, mentioned).computation()
 
 
 class _Maker:
@@ -62,25 +52,23 @@ class _Maker:
             part = self._query(whole.operation)
             if len(part.conditions) == len(whole.conditions) or program.any_of:
                 raise NotComputableError
-            return Computation(part, whole, "share")
+            return Computation(part, whole, "share", ("part", "whole"))
         if name == "range":
-            return Computation(self._query("max"), self._query("min"), "minus")
+            return Computation(self._query("max"), self._query("min"), "minus", ("highest", "lowest"))
         if name == "difference of columns":
-            made, columns = self._query("count"), [self._column(one) for one in (program.left, program.right)]
-            if columns[0] == columns[1] or any(one.kind != "number" for one in columns):
+            made, left, right = self._query("count"), self._column(program.left), self._column(program.right)
+            if left == right or left.kind != "number" or right.kind != "number":
                 raise NotComputableError
-            left, right = (replace(made, operation="sum", measure=one) for one in columns)
-            return Computation(left, right, "minus")
+            one, other = (replace(made, operation="sum", measure=column) for column in (left, right))
+            return Computation(one, other, "minus", (left.name, right.name))
         if name.startswith("difference of"):
-            named = [one for one, said in self.active if one.column == program.shown and said == "is" and one.values]
-            if len(named) != _BOTH:
+            named = [one.values for one, said in self.active if one.column == program.shown and said == "is"]
+            if len(named) != _BOTH or not all(named):
                 raise NotComputableError
             made = self._query("sum" if program.measure != NONE else "count", without=program.shown)
             column = self._column(program.shown)
-            one, other = (
-                replace(made, conditions=(*made.conditions, is_one_of(column, value.values))) for value in named
-            )
-            return Computation(one, other, "minus")
+            one, other = (replace(made, conditions=(*made.conditions, is_one_of(column, some))) for some in named)
+            return Computation(one, other, "minus", (", ".join(named[0]), ", ".join(named[1])))
         operation: Operation = name  # type: ignore[assignment]
         return Computation(self._query(operation))
 
@@ -91,7 +79,7 @@ class _Maker:
         part: Part = program.part  # type: ignore[assignment]
         shown = self._column(program.shown) if operation in {"distinct", "list", "top"} else None
         measure = self._column(program.measure) if operation in {"sum", "mean", "min", "max", "top"} else None
-        if measure and measure.kind == "text":
+        if measure and (measure.kind == "text" or (measure.kind == "date" and operation in {"sum", "mean"})):
             raise NotComputableError
         if operation == "top" and (not direction or program.measure == program.shown):
             raise NotComputableError
@@ -162,9 +150,9 @@ def in_time(column: ViewColumn, period: Period, said: str) -> Condition:
     """Return the condition that the dates of a column lie in a time, or from it on, after it, before it or up to it."""
     words = {"is": "is in", "at least": "is from", "more": "is after", "less": "is before", "at most": "is up to"}[said]
     words = f"{words} *{period.words}*{' on' if said == 'at least' else ''}"
-    if period.first is None:
+    if period.first is None or period.after is None:
         return _of_any_year(column, period, said, words)
-    first, after = period.first.isoformat(), period.after.isoformat() if period.after else AFTER_DATES
+    first, after = period.first.isoformat(), period.after.isoformat()
     low = {"is": first, "at least": first, "more": after}.get(said)
     # A cell that is no date, such as "open", comes after all dates.
     high = {"is": after, "less": first, "at most": after}.get(said, AFTER_DATES)
@@ -173,19 +161,14 @@ def in_time(column: ViewColumn, period: Period, said: str) -> Condition:
 
 
 def _of_any_year(column: ViewColumn, period: Period, said: str, words: str) -> Condition:
-    if period.day:
-        day = date(_LEAP_YEAR, period.months[0], period.day)
-        part, first, last = "6, 5", f"{day:%m-%d}", f"{day:%m-%d}"
-    else:
-        part, first, last = "6, 2", f"{period.months[0]:02}", f"{period.months[-1]:02}"
-    value = f"substr({{0}}, {part})"
-    if said == "is" and period.months and not period.day:
-        values = tuple(f"{month:02}" for month in period.months)
-        return Condition(column, f"{value} IN ({marks(values)})", values, words)
-    sign, bound = {"is": ("=", first), "at least": (">=", first), "more": (">", last), "less": ("<", first)}.get(
-        said, ("<=", last)
-    )
-    return Condition(column, f"({{0}} < '{AFTER_DATES}' AND {value} {sign} ?)", (bound,), words)
-
-
-EXTREMES: dict[Extreme, str] = {"max": "highest", "min": "lowest"}
+    day = f"-{period.day:02}" if period.day else ""
+    first, last = f"{period.months[0]:02}{day}", f"{period.months[-1]:02}{day}"
+    test, bounds = {
+        "is": ("BETWEEN ? AND ?", (first, last)),
+        "at least": (">= ?", (first,)),
+        "more": ("> ?", (last,)),
+        "less": ("< ?", (first,)),
+        "at most": ("<= ?", (last,)),
+    }[said]
+    sql = f"({{0}} < '{AFTER_DATES}' AND substr({{0}}, 6, {len(first)}) {test})"
+    return Condition(column, sql, bounds, words)

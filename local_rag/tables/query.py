@@ -7,7 +7,6 @@ from local_rag.tables.views import View, ViewColumn
 
 Operation = Literal["count", "distinct", "sum", "mean", "min", "max", "list", "top", "whether"]
 Part = Literal["", "month", "quarter", "year"]
-Extreme = Literal["max", "min"]
 Direction = Literal["", "max", "min"]
 _OPERATION_WORDS = {"sum": "sum", "mean": "average", "min": "lowest", "max": "highest"}
 _PARTS = {
@@ -57,9 +56,7 @@ class Query:
     @property
     def unit(self) -> str:
         """Return the unit of its value."""
-        if self.operation in {"count", "distinct"} or self.measure is None:
-            return ""
-        return self.measure.unit
+        return self.measure.unit if self.measure else ""
 
 
 def value_of_sql(column: ViewColumn) -> str:
@@ -72,29 +69,25 @@ def value_of_sql(column: ViewColumn) -> str:
 def value_sql(query: Query) -> str:
     """Return the SQL of the value of a group or of all rows."""
     column = query.measure or query.shown
-    if query.operation == "count" or column is None:
+    if column is None:
         return "count(*)"
     if query.operation == "distinct":
         return f"count(DISTINCT {column.sql})"
-    value = value_of_sql(column)
-    name = {"sum": "sum", "mean": "avg", "min": "min", "max": "max"}[query.operation]
-    return f"{name}({value})"
+    return f"{'avg' if query.operation == 'mean' else query.operation}({value_of_sql(column)})"
 
 
-def where(query: Query) -> tuple[str, tuple[object, ...]]:
-    """Return the conditions of a query in SQL, with their parameters."""
-    if not query.conditions:
-        return "", ()
+def parameters(query: Query) -> tuple[object, ...]:
+    """Return the parameters of a query's conditions."""
+    return tuple(value for one in query.conditions for value in one.parameters)
+
+
+def select(query: Query, columns: str, more: str = "", *, also: str = "") -> str:
+    """Return one SELECT of a query's rows, of those that meet one more condition if there is one."""
     parts = [one.sql.format(one.column.sql, one.other and one.other.sql) for one in query.conditions]
-    return f" WHERE ({(' OR ' if query.any_of else ' AND ').join(parts)})", tuple(
-        value for one in query.conditions for value in one.parameters
-    )
-
-
-def select(query: Query, columns: str, more: str = "") -> str:
-    """Return one SELECT of a query's rows."""
-    head, _, source = query.view.source.rpartition("|")
-    return f"{head}SELECT {columns} FROM {source}{where(query)[0]}{more}"  # noqa: S608
+    either = f"({(' OR ' if query.any_of else ' AND ').join(parts)})" if parts else ""
+    where = " AND ".join(filter(None, (either, also)))
+    source = f"{query.view.source} WHERE {where}" if where else query.view.source
+    return f"{query.view.head}SELECT {columns} FROM {source}{more}"  # noqa: S608
 
 
 def group_sql(query: Query) -> str:
@@ -125,18 +118,9 @@ def in_words(query: Query, rows: int) -> str:
         by = f"{query.part} of *{query.group.name}*" if query.part else f"*{query.group.name}*"
         said += f", for each {by}{f', {first} first' if query.direction else ''}"
     if query.conditions:
-        said += f" where {(' or ' if query.any_of else ' and ').join(map(condition_words, query.conditions))}"
+        conditions = (f"*{one.column.name}* {one.words}" for one in query.conditions)
+        said += f" where {(' or ' if query.any_of else ' and ').join(conditions)}"
     return said
-
-
-def condition_words(one: Condition) -> str:
-    """Say a condition in words."""
-    return f"*{one.column.name}* {one.words}"
-
-
-def marks(values: tuple[str, ...]) -> str:
-    """Return a question mark of SQL for each value."""
-    return ", ".join("?" * len(values))
 
 
 def is_one_of(column: ViewColumn, values: tuple[str, ...], *, negated: bool = False) -> Condition:
@@ -145,8 +129,7 @@ def is_one_of(column: ViewColumn, values: tuple[str, ...], *, negated: bool = Fa
     if len(values) > _MOST_NAMED:
         named.append(f"{len(values) - _MOST_NAMED} others")
     words = " or ".join([", ".join(named[:-1]), named[-1]] if len(named) > 1 else named)
+    marks = ", ".join("?" * len(values))
     if negated:
-        return Condition(
-            column, f"({{0}} IS NULL OR {{0}} NOT IN ({marks(values)}))", values, f"is not {words}", values
-        )
-    return Condition(column, f"{{0}} IN ({marks(values)})", values, f"is {words}", values)
+        return Condition(column, f"({{0}} IS NULL OR {{0}} NOT IN ({marks}))", values, f"is not {words}", values)
+    return Condition(column, f"{{0}} IN ({marks})", values, f"is {words}", values)

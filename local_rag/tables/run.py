@@ -1,40 +1,29 @@
 """Run a chosen query: its value with the unit, in words, with the rows that it stands on and what is missing."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from local_rag.answer_records import MOST_TABLE_ROWS, TableAnswer, TableSource, TableValue
+from local_rag.store.relation_query import QueryResult
 from local_rag.tables.computation import Computation
-from local_rag.tables.query import (
-    Query,
-    condition_words,
-    group_sql,
-    in_words,
-    select,
-    value_of_sql,
-    value_sql,
-    where,
-)
+from local_rag.tables.query import Query, group_sql, in_words, parameters, select, value_of_sql, value_sql
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import ViewColumn, values_of
 from local_rag.text.cell_values import CURRENCY_CODES
 
 Number = int | float
 _MOST_VALUES = 200  # of a list or of groups
-_EXTREMES = {"max": "highest", "min": "lowest"}
 _MOST_NAMED = 3  # cells that are no numbers
 _MOST_EQUAL = 5  # rows beside the highest ones
 _MOST_KNOWN = 5000  # of what was computed from tables that are held
 _LARGEST_KEPT = 5_000_000  # characters of the rows that are kept with an answer
+_QUOTED_OR_MARK = re.compile(r"""\"[^"]*"|'[^']*'|\?""")
 
 
 class NoRowsError(Exception):
-    """No row answers; the message says why, and `is_certain` that the row is there and lacks the value."""
-
-    def __init__(self, message: str, *, is_certain: bool = False) -> None:
-        super().__init__(message)
-        self.is_certain = is_certain
+    """No row answers, or only rows that cannot be taken together."""
 
 
 class _Counts(NamedTuple):
@@ -43,151 +32,128 @@ class _Counts(NamedTuple):
 
 
 def run(wanted: Computation, held: RelationSet, *, with_rows: bool = True) -> TableAnswer:
-    """Return what is computed, with the rows that it is computed from, or without; raise NoRowsError if none has it."""
+    """Return what is computed; raise NoRowsError if no row has it.
+
+    Without its rows, it has no sources either, and no notes on the rows.
+    """
+    one = _of_one(wanted.query, held, with_rows=with_rows)
     if wanted.other is None:
-        return _of_one(wanted.query, held, with_rows=with_rows)
-    one, other = _of_one(wanted.query, held), _of_one(wanted.other, held)
+        return one
+    other = _of_one(wanted.other, held, with_rows=with_rows)
     if not isinstance(one.value, int | float) or not isinstance(other.value, int | float):
-        raise NoRowsError("There is nothing to compare.")
+        raise NoRowsError
+    if len({one.unit, other.unit} - {""}) > 1 or (wanted.how == "share" and not other.value):
+        raise NoRowsError
     if wanted.how == "share":
-        if not other.value:
-            raise NoRowsError("There is nothing to have a share of.")
-        share = _rounded(100 * one.value / other.value)
-        said, both = f"share in percent: {one.said}; of {other.said}", ("part", "whole")
-        return _of_two(one, other, share, "%", said, both)
-    value = _rounded(abs(one.value - other.value))
-    return _of_two(one, other, value, one.unit, f"difference: {one.said}; and {other.said}", _labels(wanted))
+        value, unit, said = 100 * one.value / other.value, "%", f"share in percent: {one.said}; of {other.said}"
+        sql = f"SELECT 100.0 * ({one.sql}) / ({other.sql})"
+    else:
+        value, unit, said = abs(one.value - other.value), one.unit, f"difference: {one.said}; and {other.said}"
+        sql = f"SELECT abs(({one.sql}) - ({other.sql}))"
+    parts = zip(wanted.labels, (one, other), strict=True)
+    values = tuple(TableValue(label, part.value, part.unit) for label, part in parts)
+    both = _both(one, other, is_part=set(wanted.other.conditions) <= set(wanted.query.conditions))
+    return replace(both, value=_rounded(value), unit=unit, said=said, values=values, sql=sql)
 
 
-def _of_two(
-    one: TableAnswer, other: TableAnswer, value: Number | str | None, unit: str, said: str, labels: tuple[str, str]
-) -> TableAnswer:
-    values = tuple(TableValue(label, part.value, part.unit) for label, part in zip(labels, (one, other), strict=True))
-    known = set(one.rows)
-    rows = (*one.rows, *(row for row in other.rows if row not in known))
+def _both(one: TableAnswer, other: TableAnswer, *, is_part: bool) -> TableAnswer:
+    """Return the rows of two queries, those of the first before others; of which they are a part if `is_part`."""
+    rows, tables = set(one.rows), {source.table for source in one.sources}
+    added = f"SELECT * FROM ({one.rows_sql}) UNION ALL SELECT * FROM ({other.rows_sql})"  # noqa: S608
     return replace(
         one,
-        value=value,
-        unit=unit,
-        said=said,
-        values=values,
-        rows=rows[:MOST_TABLE_ROWS],
-        count=len(rows) if len(rows) < MOST_TABLE_ROWS else one.count + other.count,
-        sql=f"SELECT {'100.0 * ' if unit == '%' else ''}({one.sql}) {'/' if unit == '%' else '-'} ({other.sql})",
+        rows=(*one.rows, *(row for row in other.rows if row not in rows))[:MOST_TABLE_ROWS],
+        count=other.count if is_part else one.count + other.count,
+        sources=(*one.sources, *(source for source in other.sources if source.table not in tables)),
+        rows_sql=other.rows_sql if is_part else added,
         notes=tuple(dict.fromkeys((*one.notes, *other.notes))),
     )
 
 
-def _labels(wanted: Computation) -> tuple[str, str]:
-    """Return what the two parts of a difference are called."""
-    one, other = wanted.query, wanted.other
-    assert other is not None
-    if one.operation != other.operation:
-        return _EXTREMES[one.operation], _EXTREMES[other.operation]
-    if one.measure != other.measure and one.measure and other.measure:
-        return one.measure.name, other.measure.name
-    return _label_of(one, other), _label_of(other, one)
-
-
-def _label_of(one: Query, other: Query) -> str:
-    own = [condition for condition in one.conditions if condition not in other.conditions]
-    return ", ".join(", ".join(condition.values) or condition.words.removeprefix("is ") for condition in own)
-
-
-def _of_one(query: Query, held: RelationSet, *, with_rows: bool = True) -> TableAnswer:
+def _of_one(query: Query, held: RelationSet, *, with_rows: bool) -> TableAnswer:
     held.hold([one.table for one in query.view.relations])
     counts = _count(query, held)
-    if not counts.rows and query.operation != "whether":
-        _explain_no_rows(query, held)
+    if not counts.rows and not _may_be_none(query, held):
+        raise NoRowsError
     if query.operation == "list":
-        answer = _listed(query, held, counts)
+        answer = _listed(query, held)
     elif query.operation == "whether":
-        value = "yes" if counts.rows else "no"
-        answer = TableAnswer(value, "", "", sql=_said_sql(query, "count(*)"))
+        answer = TableAnswer("yes" if counts.rows else "no", "", "", sql=_said_sql(query, "count(*)"))
     elif query.operation == "top":
         answer = _top(query, held)
     elif query.group is not None:
         answer = _grouped(query, held)
     else:
         answer = _scalar(query, held, counts)
-    rows, firsts = _rows(query, held) if with_rows else ((), {})
+    answer = replace(answer, said=in_words(query, counts.rows), count=counts.rows)
+    if not with_rows:
+        return answer
+    rows, firsts = _rows(query, held)
     columns = query.view.columns
     return replace(
         answer,
-        said=in_words(query, counts.rows),
         columns=tuple(one.name for one in columns),
         units=tuple(one.unit for one in columns),
         rows=rows,
-        count=counts.rows,
         rows_sql=_said_sql(query, ", ".join(one.sql for one in columns)),
         sources=tuple(_sources(query, firsts)),
         notes=(*answer.notes, *_missing(query, counts, held), *_remarks(query)),
     )
 
 
+def _found(
+    query: Query, held: RelationSet, columns: str, more: str = "", *, also: str = "", **limits: int
+) -> QueryResult:
+    return held.select(select(query, columns, more, also=also), parameters(query), **limits)
+
+
 def _count(query: Query, held: RelationSet) -> _Counts:
-    column = query.measure if query.operation not in {"count", "distinct"} else None
-    valued = (
-        "count(*)" if column is None else f"count({value_of_sql(column) if column.kind == 'number' else column.sql})"
-    )
-    statement, parameters = select(query, f"count(*), {valued}"), where(query)[1]
+    columns = f"count(*), count({value_of_sql(query.measure) if query.measure else '*'})"
     # Many programs of a question have the same conditions.
-    known, key = held.known, ("count", statement, tuple(parameters))
+    known, key = held.known, ("count", select(query, columns), parameters(query))
     if key not in known:
         if len(known) > _MOST_KNOWN:
             known.clear()
-        known[key] = _Counts(*held.select(statement, parameters).rows[0])
+        known[key] = _Counts(*_found(query, held, columns).rows[0])
     found: _Counts = known[key]
     return found
 
 
-def _explain_no_rows(query: Query, held: RelationSet) -> None:
-    """Raise NoRowsError, unless rows are counted where there could be some."""
-    dates = [one for one in query.conditions if one.column.kind == "date"]
-    for one in dates:
-        alone = replace(query, conditions=(one,), group=None)
-        if not _count(replace(alone, operation="count"), held).rows:
-            edges = replace(query, conditions=(), group=None)
-            value = value_of_sql(one.column)
-            [(first, last)] = held.select(select(edges, f"min({value}), max({value})")).rows
-            lacking = f"has a *{one.column.name}* {one.words.removeprefix('is ')}: they are from {first} to {last}."
-            raise NoRowsError(f"No row of {query.view.label} {lacking}", is_certain=True)
-    for one in query.conditions:
-        alone = replace(query, conditions=(one,), group=None, operation="count")
-        of_year = one.column.kind == "number" and not one.values and "year" in one.column.keys
-        if of_year and not _count(alone, held).rows:
-            raise NoRowsError(f"No row of {query.view.label} has *{one.column.name}* {one.words.removeprefix('is ')}.")
-    guessed = any(len(one.values) > 1 for one in query.conditions)
-    if query.operation != "count" or guessed:
-        raise NoRowsError(f"No row of {query.view.label} has all of that: {in_words(query, 0)}.")
+def _may_be_none(query: Query, held: RelationSet) -> bool:
+    """Return whether it is an answer that no row is found; not if the table has none at all of a time."""
+    if query.operation != "count":
+        return query.operation == "whether"
+    times = (one for one in query.conditions if one.column.kind == "date" or _holds_years(one.column))
+    is_guessed = any(len(one.values) > 1 for one in query.conditions)
+    return not is_guessed and all(_count(replace(query, conditions=(one,)), held).rows for one in times)
 
 
-def _rows_of(query: Query) -> str:
-    """Say that no row of a table, or none that meets the conditions, has something."""
-    conditions = " and ".join(map(condition_words, query.conditions))
-    return f"No row of {query.view.label}{' where ' if conditions else ''}{conditions}"
+def _holds_years(column: ViewColumn) -> bool:
+    return column.kind == "number" and "year" in column.keys
 
 
 def _scalar(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
-    if query.operation not in {"count", "distinct"} and not counts.valued and query.measure:
-        raise NoRowsError(
-            f"{_rows_of(query)} has a value in *{query.measure.name}*{_formulas(query.measure)}.", is_certain=True
-        )
-    if units := _units(query, held):
-        by_unit = _by_unit(query, units, held)
-        if len(by_unit) > 1:
-            note = "The rows have different units, which are not added together."
-            sql = _said_sql(query, f"{units}, {value_sql(query)}", f" GROUP BY {units}")
-            return TableAnswer(None, "", "", by_unit, sql=sql, notes=(note,))
-        if by_unit:
-            return TableAnswer(by_unit[0].value, by_unit[0].unit, "", sql=_said_sql(query, value_sql(query)))
-    [(value,)] = held.select(select(query, value_sql(query)), where(query)[1]).rows
-    return TableAnswer(_rounded(value), query.unit, "", sql=_said_sql(query, value_sql(query)))
+    if query.measure and not counts.valued:
+        raise NoRowsError
+    value, units = value_sql(query), _units(query, held)
+    if len(by_unit := _by_unit(query, held)) > 1:
+        note = "The rows have different units, which are not added together."
+        sql = _said_sql(query, f"{units}, {value}", f" GROUP BY {units}")
+        return TableAnswer(None, "", "", by_unit, sql=sql, notes=(note,))
+    [(found,)] = _found(query, held, value).rows
+    return TableAnswer(_rounded(found), _one_unit(query, by_unit), "", sql=_said_sql(query, value))
+
+
+def _one_unit(query: Query, by_unit: Sequence[TableValue]) -> str:
+    """Return the unit of all values; raise NoRowsError if there are several."""
+    if len(by_unit) > 1:
+        raise NoRowsError
+    return by_unit[0].unit if by_unit else query.unit
 
 
 def _units(query: Query, held: RelationSet) -> str:
     """Return the SQL of the units of the measure's cells, if they may differ: its own, or a column of currencies."""
-    if query.measure is None or query.operation in {"count", "distinct"}:
+    if query.measure is None or query.measure.kind != "number":
         return ""
     if query.measure.units or query.measure.unit:
         return query.measure.units
@@ -197,102 +163,93 @@ def _units(query: Query, held: RelationSet) -> str:
 def _holds_currencies(column: ViewColumn, held: RelationSet) -> bool:
     if column.kind != "text" or column.constants:
         return False
-    texts = [text for some in values_of(column, held).whole.values() for text in some]
+    texts = values_of(column, held).texts
     return bool(texts) and CURRENCY_CODES.issuperset(texts)
 
 
-def _by_unit(query: Query, units: str, held: RelationSet) -> tuple[TableValue, ...]:
-    assert query.measure is not None
-    found = held.select(
-        select(query, f"{units}, {value_sql(query)}, count({value_of_sql(query.measure)})", f" GROUP BY {units}"),
-        where(query)[1],
-    )
+def _by_unit(query: Query, held: RelationSet) -> tuple[TableValue, ...]:
+    """Return the value of the rows of each unit, nothing if there is no more than one unit in the table."""
+    units = _units(query, held)
+    if not units or query.measure is None:
+        return ()
+    columns = f"{units}, {value_sql(query)}, count({value_of_sql(query.measure)})"
     return tuple(
         TableValue(str(unit or "without unit"), _rounded(value), str(unit or ""))
-        for unit, value, count in found.rows
+        for unit, value, count in _found(query, held, columns, f" GROUP BY {units}").rows
         if count
     )
 
 
 def _grouped(query: Query, held: RelationSet) -> TableAnswer:
     group, value = group_sql(query), value_sql(query)
-    if (units := _units(query, held)) and len(_by_unit(query, units, held)) > 1:
-        raise NoRowsError("The rows have different units, so they cannot be compared by group.")
+    unit = _one_unit(query, _by_unit(query, held))
     order = f" ORDER BY 2 {'DESC' if query.direction == 'max' else 'ASC'}, 1" if query.direction else " ORDER BY 1"
-    grouped = f" GROUP BY 1 HAVING {value if query.measure else 'count(*)'} IS NOT NULL AND {group} IS NOT NULL{order}"
-    rows = held.select(select(query, f"{group}, {value}", grouped), where(query)[1], most=_MOST_VALUES).rows
-    if not rows:
-        raise NoRowsError("No group has a value.")
-    kept = _first(rows, query.limit) if query.direction else rows
-    if query.direction and len(kept) == len(rows) > query.limit:
-        raise NoRowsError("All groups are equal.")
-    sql = _said_sql(query, f"{group}, {value}", grouped + (f" LIMIT {len(kept)}" if query.direction else ""))
-    return _ranked(kept, query.unit, sql, limit=query.limit if query.direction else len(kept) + 1)
+    columns, grouped = f"{group}, {value}", f" GROUP BY 1 HAVING {value} IS NOT NULL AND {group} IS NOT NULL{order}"
+    found = _found(query, held, columns, grouped, most=_MOST_VALUES)
+    if not found.rows:
+        raise NoRowsError
+    if not query.direction:
+        values = _labelled(found.rows, unit)
+        return TableAnswer(None, "", "", values, sql=_said_sql(query, columns, grouped), notes=_cut(found))
+    kept = _first(found.rows, query.limit)
+    if len(kept) == len(found.rows) > query.limit:  # all groups are equal
+        raise NoRowsError
+    return _ranked(kept, unit, _said_sql(query, columns, f"{grouped} LIMIT {len(kept)}"), limit=query.limit)
 
 
-def _ranked(rows: Sequence[tuple[object, ...]], unit: str, sql: str, *, limit: int) -> TableAnswer:
+def _ranked(rows: Sequence[tuple[Any, ...]], unit: str, sql: str, *, limit: int) -> TableAnswer:
     """Return labels with their values; of one that was asked for, the label is the answer."""
-    values = tuple(TableValue(str(label), _rounded(number), unit) for label, number in rows)
+    values = _labelled(rows, unit)
     notes = ("Several are equal.",) if len(rows) > limit else ()
     return TableAnswer(values[0].label if len(rows) == limit == 1 else None, "", "", values, sql=sql, notes=notes)
 
 
-def _first(rows: Sequence[tuple[object, ...]], limit: int) -> list[tuple[object, ...]]:
+def _labelled(rows: Sequence[tuple[Any, ...]], unit: str) -> tuple[TableValue, ...]:
+    return tuple(TableValue(str(label), _rounded(number), unit) for label, number in rows)
+
+
+def _cut(found: QueryResult) -> tuple[str, ...]:
+    return () if found.is_complete else (f"Only the first {_MOST_VALUES} are listed.",)
+
+
+def _first(rows: Sequence[tuple[Any, ...]], limit: int) -> list[tuple[Any, ...]]:
     """Return the first rows, and those that are equal to the last of them.
 
     Raise NoRowsError if one of them is a row of totals that was not recognised.
     """
     limit = min(limit, len(rows))
     found = [row for at, row in enumerate(rows) if at < limit or row[-1] == rows[limit - 1][-1]]
-    for label, *_ in found:
-        if str(label).casefold().strip(" :") in {"total", "totals", "average", "sum", "grand total", "mean", "all"}:
-            raise NoRowsError(f"The table has a row “{label}” among the others.")
+    totals = {"total", "totals", "average", "sum", "grand total", "mean", "all"}
+    if not totals.isdisjoint(str(label).casefold().strip(" :") for label, *_ in found):
+        raise NoRowsError
     return found
 
 
 def _top(query: Query, held: RelationSet) -> TableAnswer:
-    assert query.measure is not None
-    column = query.measure
-    value = value_of_sql(column)
-    shown = (query.shown or column).sql
-    if (units := _units(query, held)) and len(_by_unit(replace(query, operation="max"), units, held)) > 1:
-        raise NoRowsError("The rows have different units, so they cannot be compared.")
-    condition = f"{value} IS NOT NULL"
-    head = select(query, f"{shown}, {value}")
-    head += f"{' AND ' if query.conditions else ' WHERE '}{condition}"
-    order = f" ORDER BY 2 {'DESC' if query.direction == 'max' else 'ASC'}"
-    rows = held.select(head + order, where(query)[1], most=_MOST_VALUES).rows
-    if not rows:
-        raise NoRowsError(f"No row has a value in *{column.name}*.")
-    limit = query.limit or 1
-    kept = _first(rows, limit)
-    if len(kept) > limit + _MOST_EQUAL:
-        raise NoRowsError(f"{len(kept)} rows are equal.")
-    return _ranked(kept, column.unit, _bound(head + order + f" LIMIT {len(kept)}", where(query)[1]), limit=limit)
-
-
-def _listed(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
-    column = query.shown or query.measure
+    column, shown = query.measure, query.shown
     assert column is not None
-    statement = select(query, f"DISTINCT {column.sql}", " ORDER BY 1")
-    values = held.select(statement, where(query)[1], most=_MOST_VALUES)
-    found = [row[0] for row in values.rows if row[0] is not None]
-    if not found:
-        raise NoRowsError(
-            f"{'The row has' if counts.rows == 1 else 'The rows have'} no value in *{column.name}*{_formulas(column)}.",
-        )
-    unit = column.unit if column.kind == "number" else ""
-    if column.units:
-        of_cells = held.select(select(query, f"DISTINCT {column.units}"), where(query)[1], most=_MOST_VALUES).rows
-        if len(of_cells) > 1:
-            raise NoRowsError("The rows have different units.")
-        unit = str(of_cells[0][0] or "")
+    assert shown is not None
+    unit = _one_unit(query, _by_unit(replace(query, operation="max"), held))
+    value = value_of_sql(column)
+    columns, also = f"{shown.sql}, {value}", f"{value} IS NOT NULL"
+    order = f" ORDER BY 2 {'DESC' if query.direction == 'max' else 'ASC'}"
+    kept = _first(_found(query, held, columns, order, also=also, most=_MOST_VALUES).rows, query.limit)
+    if not kept or len(kept) > query.limit + _MOST_EQUAL:
+        raise NoRowsError
+    sql = _said_sql(query, columns, f"{order} LIMIT {len(kept)}", also=also)
+    return _ranked(kept, unit, sql, limit=query.limit)
+
+
+def _listed(query: Query, held: RelationSet) -> TableAnswer:
+    column = query.shown
+    assert column is not None
+    values = _found(query, held, f"DISTINCT {column.sql}, {column.units or 'NULL'}", " ORDER BY 1", most=_MOST_VALUES)
+    found = [TableValue(str(value), value, unit or column.unit) for value, unit in values.rows if value is not None]
+    if len({one.unit for one in found}) != 1:
+        raise NoRowsError
+    value, unit = (found[0].value, found[0].unit) if len(found) == 1 else (None, "")
     sql = _said_sql(query, f"DISTINCT {column.sql}")
-    notes = () if values.is_complete else (f"Only the first {_MOST_VALUES} are listed.",)
-    listed = tuple(TableValue(str(value), value, unit) for value in found)
-    return TableAnswer(
-        found[0] if len(found) == 1 else None, unit if len(found) == 1 else "", "", listed, sql=sql, notes=notes
-    )
+    return TableAnswer(value, unit, "", tuple(found), sql=sql, notes=_cut(values))
 
 
 def _remarks(query: Query) -> Iterator[str]:
@@ -304,14 +261,15 @@ def _remarks(query: Query) -> Iterator[str]:
 
 def _missing(query: Query, counts: _Counts, held: RelationSet) -> Iterator[str]:
     column = query.measure
-    if column is None or query.operation in {"count", "distinct", "list"}:
+    if column is None:
         return
     if lacking := counts.rows - counts.valued:
         texts = _texts_among_numbers(query, column, held)
         rows = "1 of these rows has" if lacking == 1 else f"{lacking:,} of these rows have"
         what = f"no number in *{column.name}* ({', '.join(texts)})" if texts else f"no value in *{column.name}*"
         yield f"{rows} {what} and {'is' if lacking == 1 else 'are'} left out{_formulas(column)}."
-    if totals := sum(one.stored.totals for one in query.view.relations[:1]):
+    relations = query.view.relations if query.view.kind == "union" else query.view.relations[:1]
+    if totals := sum(one.stored.totals for one in relations):
         yield f"{totals} {'row' if totals == 1 else 'rows'} of totals {'is' if totals == 1 else 'are'} left out."
 
 
@@ -319,9 +277,8 @@ def _texts_among_numbers(query: Query, column: ViewColumn, held: RelationSet) ->
     """Return some cells that say something else than a number, such as a range, where numbers are computed."""
     if column.kind != "number":
         return []
-    head = select(query, f"DISTINCT {column.sql}")
-    head += f"{' AND ' if query.conditions else ' WHERE '}typeof({column.sql}) = 'text' ORDER BY 1"
-    return [str(row[0]) for row in held.select(head, where(query)[1], most=_MOST_NAMED).rows]
+    columns, also = f"DISTINCT {column.sql}", f"typeof({column.sql}) = 'text'"
+    return [row[0] for row in _found(query, held, columns, " ORDER BY 1", also=also, most=_MOST_NAMED).rows]
 
 
 def _formulas(column: ViewColumn) -> str:
@@ -335,12 +292,12 @@ def _rows(query: Query, held: RelationSet) -> tuple[tuple[tuple[str | Number | N
     """Return the rows that an answer stands on, and the number of the first one in each relation."""
     view = query.view
     columns = ", ".join(one.sql for one in view.columns)
-    order = f" ORDER BY {view.part}, {view.row}" if view.kind == "union" else f" ORDER BY {view.row}"
+    order = " ORDER BY 1, 2"
     if query.operation in {"top", "max", "min"} and query.measure:
         value, direction = value_of_sql(query.measure), query.direction if query.operation == "top" else query.operation
         order = f" ORDER BY {value} IS NULL, {value} {'DESC' if direction == 'max' else 'ASC'}"
-    statement = select(query, f"{view.part}, {view.row}, {columns}", order)
-    found = held.select(statement, where(query)[1], most=MOST_TABLE_ROWS, largest=_LARGEST_KEPT).rows
+    columns = f"{view.part}, {view.row}, {columns}"
+    found = _found(query, held, columns, order, most=MOST_TABLE_ROWS, largest=_LARGEST_KEPT).rows
     return tuple(tuple(row[2:]) for row in found), {row[0]: row[1] for row in reversed(found)}
 
 
@@ -348,32 +305,30 @@ def _sources(query: Query, parts: dict[int, int]) -> Iterator[TableSource]:
     view = query.view
     for at, one in enumerate(view.relations):
         if view.kind != "union" or at in parts or not parts:
-            stored, first = one.stored, parts.get(at, 0) if view.kind == "union" or not at else 0
+            stored = one.stored
             yield TableSource(
-                stored.path, stored.title, one.table, stored.document_id, first, stored.sheet, stored.cells,
+                stored.path, stored.title, one.table, stored.document_id, parts.get(at, 0), stored.sheet, stored.cells,
                 stored.page, stored.page_label,
             )  # fmt: skip
 
 
-def _rounded(value: object) -> Number | str | None:
+def _rounded(value: Number | str | None) -> Number | str | None:
     """Return a number without the noise of binary fractions."""
     if isinstance(value, float):
         value = round(value, 6)
         return int(value) if value.is_integer() and abs(value) < 2**53 else value
-    return value if isinstance(value, int | str) or value is None else str(value)
+    return value
 
 
-def _said_sql(query: Query, columns: str, more: str = "") -> str:
-    return _bound(select(query, columns, more), where(query)[1])
+def _said_sql(query: Query, columns: str, more: str = "", *, also: str = "") -> str:
+    """Return a SELECT with its parameters written into it, to be shown and asked again."""
+    given = iter(parameters(query))
+
+    def written(found: re.Match[str]) -> str:
+        return _literal(next(given)) if found[0] == "?" else found[0]
+
+    return _QUOTED_OR_MARK.sub(written, select(query, columns, more, also=also))
 
 
-def _bound(statement: str, parameters: Sequence[object]) -> str:
-    """Return a statement with its parameters written into it, to be shown and asked again."""
-    parts = statement.split("?")
-    if len(parts) != len(parameters) + 1:
-        return statement
-    written = [parts[0]]
-    for value, part in zip(parameters, parts[1:], strict=True):
-        text = f"{value:g}" if isinstance(value, float) else str(value)
-        written += ["'" + text.replace("'", "''") + "'" if isinstance(value, str) else text, part]
-    return "".join(written)
+def _literal(value: object) -> str:
+    return "'" + value.replace("'", "''") + "'" if isinstance(value, str) else repr(value).removesuffix(".0")

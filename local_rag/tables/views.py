@@ -47,7 +47,10 @@ def _keys_of_name(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Rows of one or more relations with all columns that can be asked; `names` are words for all of it."""
+    """Rows of one or more relations with all columns that can be asked; `names` are words for all of it.
+
+    A SELECT begins with `head` and reads from `source`.
+    """
 
     relations: tuple[NamedRelation, ...]
     source: str
@@ -57,11 +60,7 @@ class View:
     names: frozenset[str]
     label: str
     kind: Literal["one", "union", "join"] = "one"
-
-    @property
-    def rows(self) -> int:
-        """Return how many rows it has at most."""
-        return sum(one.stored.rows for one in self.relations) if self.kind == "union" else self.relations[0].stored.rows
+    head: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +70,11 @@ class Values:
     whole: Mapping[tuple[str, ...], tuple[str, ...]]
     by_word: Mapping[str, frozenset[str]]
     is_complete: bool
+
+    @property
+    def texts(self) -> list[str]:
+        """Return the texts, those with the same words together."""
+        return [text for some in self.whole.values() for text in some]
 
 
 def view_of(one: NamedRelation) -> View:
@@ -105,10 +109,7 @@ def _names(one: NamedRelation) -> frozenset[str]:
 
 
 def unions(relations: Sequence[NamedRelation]) -> Iterator[View]:
-    """Yield relations of the same columns as one: the sheets of a workbook, or files side by side.
-
-    Tables that hold the same rows are versions of one, and are not put together.
-    """
+    """Yield relations of the same columns as one: the sheets of a workbook, or files side by side."""
     groups: dict[tuple[object, ...], list[NamedRelation]] = {}
     for one in relations:
         columns = tuple(
@@ -148,7 +149,7 @@ def _union(group: Sequence[NamedRelation]) -> View:
     which = ViewColumn(name, "text", "", f"_all.{quoted(name)}", (), tuple(parts))
     shared = frozenset.intersection(*map(_names, group))
     label = PurePath(group[0].stored.path).stem.replace("_", " ") if of_sheets else ", ".join(parts[:3])
-    return View(tuple(group), f"{head}|_all", "_all._part", "_all._row", (*columns, which), shared, label, "union")
+    return View(tuple(group), "_all", "_all._part", "_all._row", (*columns, which), shared, label, "union", head)
 
 
 def name_of_part(one: NamedRelation) -> str:

@@ -1,7 +1,8 @@
 """What a program computes, whatever question it was made for."""
 
 import itertools
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.answer_records import TableAnswer
+from local_rag.answer_records import TableAnswer, TableValue
 from local_rag.errors import QuestionError
 from local_rag.tables.computation import NotComputableError, computation
 from local_rag.tables.mentions import mentions
@@ -25,13 +26,30 @@ from local_rag.tables.program import (
 )
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.run import NoRowsError, run
-from local_rag.tables.views import joins, view_of
+from local_rag.tables.views import View, joins, unions, view_of
 from scripts.benchmarks.sheets import open_tables
 
 
+@contextmanager
+def opened(folder: Path, files: dict[str, str]) -> Iterator[RelationSet]:
+    (folder / "files").mkdir()
+    (folder / "library").mkdir()
+    for name, text in files.items():
+        (folder / "files" / name).write_text(text)
+    with closing(open_tables(folder / "files", folder / "library")) as tables:
+        yield tables
+
+
 def computed(tables: RelationSet, name: str, operation: str, question: str = "", **how: Any) -> TableAnswer:
-    """Run a program: columns by their names, relations by the words that are mentioned."""
+    """Run a program on one table."""
     view = view_of(next(one for one in tables.named if one.table == name))
+    return computed_of(view, tables, operation, question, **how)
+
+
+def computed_of(
+    view: View, tables: RelationSet, operation: str, question: str = "", *, with_rows: bool = True, **how: Any
+) -> TableAnswer:
+    """Run a program: columns by their names, relations by the words that are mentioned."""
     names = [one.name for one in view.columns]
     found = mentions(question, view, tables)
     said = how.pop("where", {})
@@ -47,7 +65,8 @@ def computed(tables: RelationSet, name: str, operation: str, question: str = "",
     how.pop("filled", None)
     roles = ("measure", "shown", "group", "left", "right")
     columns: dict[str, Any] = {role: names.index(how.pop(role)) for role in roles if role in how}
-    return run(computation(Program(operation, tuple(relations), filled, **columns, **how), view, found), tables)
+    program = Program(operation, tuple(relations), filled, **columns, **how)
+    return run(computation(program, view, found), tables, with_rows=with_rows)
 
 
 def test_rows_are_counted_with_what_is_said_of_them(tables: RelationSet) -> None:
@@ -100,6 +119,19 @@ def test_shares_are_in_percent(tables: RelationSet) -> None:
     stock = computed(tables, "store_room", "share of sum", "A", shown="Shelf", measure="Stock", where=where)
     assert stock.value == pytest.approx(100 * 102 / 147, abs=1e-5)
     assert tables.query(stock.sql).rows[0][0] == pytest.approx(stock.value, abs=1e-5)
+    assert [row[0] for row in stock.rows] == ["Gauze", "Masks", "Syringes", "Tape"]
+    assert len(tables.query(stock.rows_sql).rows) == stock.count == 4
+
+
+def test_rows_and_notes_on_them_are_left_to_the_answer_that_is_given(tables: RelationSet) -> None:
+    where = {("Customer", "Fjordan Freight"): "is"}
+    how: dict[str, Any] = {"shown": "Customer", "measure": "Net EUR", "where": where}
+    whole = computed(tables, "orders_2024", "share of sum", "fjordan", **how)
+    plain = computed(tables, "orders_2024", "share of sum", "fjordan", with_rows=False, **how)
+    assert whole.rows
+    assert len(whole.notes) > 1
+    assert (plain.rows, plain.sources, plain.notes) == ((), (), ())
+    assert (plain.value, plain.unit, plain.values, plain.count) == (whole.value, "%", whole.values, 4)
 
 
 def test_differences_have_no_sign_and_name_their_parts(tables: RelationSet) -> None:
@@ -110,7 +142,10 @@ def test_differences_have_no_sign_and_name_their_parts(tables: RelationSet) -> N
     assert table.value == 1050
     assert [one.label for one in table.values] == ["Kessler GmbH", "Severn Utilities"]
     assert computed(tables, "store_room", "range", measure="Stock").value == 85
-    assert computed(tables, "store_room", "difference of columns", left="Stock", right="Minimum stock").value == 27
+    columns = computed(tables, "store_room", "difference of columns", left="Minimum stock", right="Stock")
+    assert [one.label for one in columns.values] == ["Minimum stock", "Stock"]
+    assert (columns.value, tables.query(columns.sql).rows) == (27, [(27,)])
+    assert len(tables.query(table.rows_sql).rows) == len(table.rows) == table.count == 2
 
 
 def test_groups_and_the_highest(tables: RelationSet) -> None:
@@ -137,6 +172,73 @@ def test_currencies_are_not_added_together(tables: RelationSet) -> None:
         assert {one.unit: one.value for one in table.values} == sums
 
 
+def test_a_difference_of_two_currencies_is_none(tables: RelationSet) -> None:
+    where = {("Trip", "Oslo"): "is", ("Trip", "Leeds"): "is"}
+    with pytest.raises(NoRowsError):
+        computed(tables, "travel", "difference of sums", "Oslo Leeds", shown="Trip", measure="Cost", where=where)
+
+
+def test_the_only_unit_of_the_rows_is_told(tables: RelationSet) -> None:
+    how: dict[str, Any] = {"measure": "Cost", "where": {("Trip", "Leeds"): "is not"}, "direction": "max"}
+    for of in ({"operation": "top", "shown": "Trip"}, {"operation": "sum", "group": "Trip"}):
+        table = computed(tables, "travel", question="Leeds", **of, **how)
+        assert table.values == (TableValue("Oslo", 100, "EUR"),)
+
+
+def test_a_date_has_no_currency_and_no_sum(tmp_path: Path) -> None:
+    text = "Trip,Start,Fare,Currency\nOslo,2024-01-03,10,EUR\nLeeds,2024-02-01,20,GBP\nBergen,2024-03-01,,EUR\n"
+    with opened(tmp_path, {"trips.csv": text}) as tables:
+        assert computed(tables, "trips", "max", measure="Start").value == "2024-03-01"
+        latest = computed(tables, "trips", "top", measure="Start", shown="Trip", direction="max")
+        assert latest.value == "Bergen"
+        for operation in ("sum", "mean"):
+            with pytest.raises(NotComputableError):
+                computed(tables, "trips", operation, measure="Start")
+
+
+def test_a_row_without_a_value_has_no_other_unit(tmp_path: Path) -> None:
+    with opened(tmp_path, {"costs.csv": "Trip,Cost\nOslo,5 EUR\nOslo,\nLeeds,7 GBP\nBergen,9 EUR\n"}) as tables:
+        table = computed(tables, "costs", "list", "oslo", shown="Cost", where={("Trip", "Oslo"): "is"})
+    assert (table.value, table.unit) == (5, "EUR")
+
+
+def test_a_text_among_dates_is_of_no_month_and_never_the_latest(tmp_path: Path) -> None:
+    days = "".join(f"A{day},2024-04-{day}\n" for day in range(10, 30))
+    with opened(tmp_path, {"calls.csv": f"Call,Day\n{days}B,2024-05-02\nC,delay05\n"}) as tables:
+        assert computed(tables, "calls", "count", "May", where={("Day", "May"): "is"}).value == 1
+        with pytest.raises(NoRowsError):
+            computed(tables, "calls", "max", "C", measure="Day", where={("Call", "C"): "is"})
+
+
+def test_more_groups_than_are_listed_are_told(tmp_path: Path) -> None:
+    rows = "".join(f"name {number},{number}\n" for number in range(201))
+    with opened(tmp_path, {"names.csv": f"Name,Load\n{rows}"}) as tables:
+        table = computed(tables, "names", "sum", measure="Load", group="Name")
+    assert (len(table.values), table.notes) == (200, ("Only the first 200 are listed.",))
+
+
+def test_the_sql_that_is_shown_can_be_asked_whatever_the_column_is_called(tmp_path: Path) -> None:
+    text = "Member,\"Paid? 'yes'\",Fee\nAnn,yes,1234567.25\nBo,no,2\nIda,yes,3\n"
+    with opened(tmp_path, {"dues.csv": text}) as tables:
+        where = {("Paid? 'yes'", "yes"): "is", ("Fee", "1,234,567.2"): "more"}
+        table = computed(tables, "dues", "sum", "yes 1,234,567.2", measure="Fee", where=where)
+        assert tables.query(table.sql).rows == [(table.value,)]
+        assert tables.query(table.rows_sql).rows == [("Ann", "yes", 1234567.25)]
+
+
+def test_files_of_the_same_columns_are_asked_as_one(tmp_path: Path) -> None:
+    files = {
+        f"{month}.csv": f"Item,Load\nA,{load}\nB,2\nTotal,{load + 2}\n" for month, load in (("Jan", 7), ("Feb", 9))
+    }
+    with opened(tmp_path, files) as tables:
+        [view] = unions(tables.named)
+        where = {("File", "Jan"): "is", ("File", "Feb"): "is"}
+        table = computed_of(view, tables, "difference of sums", "Jan Feb", shown="File", measure="Load", where=where)
+        assert (table.value, table.notes) == (2, ("2 rows of totals are left out.",))
+        assert sorted(one.table for one in table.sources) == ["feb", "jan"]
+        assert len(tables.query(table.rows_sql).rows) == table.count == 4
+
+
 def test_one_of_two_conditions_is_enough(tables: RelationSet) -> None:
     where = {("Qty", "3"): "at least", ("Status", "Delivered"): "is"}
     assert computed(tables, "orders_2024", "count", "3 delivered", where=where).value == 0
@@ -154,13 +256,12 @@ def test_a_join_answers_of_one_table_by_the_other(tables: RelationSet) -> None:
 
 
 def test_a_table_is_joined_by_the_number_of_what_the_other_lists(tmp_path: Path) -> None:
-    (files := tmp_path / "files").mkdir()
-    (library := tmp_path / "library").mkdir()
-    (files / "loans.csv").write_text("Item,Borrower\nW1,Ann\nW2,Bo\nH1,Cy\n")
-    (files / "stock.csv").write_text("Item no,Type\nW1,Wheelchair\nW2,Wheelchair\nH1,Hoist\n")
-    with closing(open_tables(files, library)) as tables:
+    stock = "Item|no,Type\nW1,Wheelchair\nW2,Wheelchair\nH1,Hoist\n"
+    with opened(tmp_path, {"loans.csv": "Item,Borrower\nW1,Ann\nW2,Bo\nH1,Cy\n", "stock.csv": stock}) as tables:
         views = {one.columns[0].name: one for one in joins([view_of(one) for one in tables.named], tables)}
-    assert [one.name for one in views["Item"].columns] == ["Item", "Borrower", "Type"]
+        assert [one.name for one in views["Item"].columns] == ["Item", "Borrower", "Type"]
+        where = {("Type", "Hoist"): "is"}
+        assert computed_of(views["Item"], tables, "list", "hoist", shown="Borrower", where=where).value == "Cy"
 
 
 def test_what_no_row_has_is_no_value(tables: RelationSet) -> None:
@@ -197,8 +298,8 @@ def test_any_program_has_a_result_or_says_that_it_has_none(tables: RelationSet, 
     except (NotComputableError, NoRowsError, QuestionError):
         return
     assert table.said
-    if table.rows_sql:
-        assert len(tables.query(table.rows_sql).rows) >= min(1, len(table.rows))
+    assert tables.query(table.sql).rows
+    assert len(tables.query(table.rows_sql).rows) == table.count
 
 
 def test_every_operation_is_one_of_the_program(tables: RelationSet) -> None:
