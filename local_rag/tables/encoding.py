@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from local_rag.tables.mentions import ROWS, Mention
@@ -69,9 +70,4 @@ def _title(view: View) -> str:
 def _samples(column: ViewColumn, held: RelationSet) -> list[str]:
     if column.kind != "text":
         return []
-    found = list[str]()
-    for some in values_of(column, held).whole.values():
-        found.append(some[0])
-        if len(found) == _SAMPLES:
-            break
-    return found
+    return [some[0] for some in islice(values_of(column, held).whole.values(), _SAMPLES)]

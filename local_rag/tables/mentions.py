@@ -53,6 +53,7 @@ def mentions(question: str, view: View, held: RelationSet) -> list[Mention]:
     """Return all mentions for a view, those of one column together."""
     periods = find_periods(question)
     numbers = list(_numbers(question, periods))
+    years = [(float(one.year), one.start, one.end) for one in periods if one.year]
     found = list[Mention]()
     dates = of_numbers = 0
     for at, column in enumerate(view.columns):
@@ -67,12 +68,8 @@ def mentions(question: str, view: View, held: RelationSet) -> list[Mention]:
                 ]
         else:
             some = [
-                Mention(at, "number", question[start:end], start, end, number=number) for number, start, end in numbers
-            ]
-            some += [
-                Mention(at, "number", question[one.start : one.end], one.start, one.end, number=float(one.year))
-                for one in periods
-                if one.year and one.is_year
+                Mention(at, "number", question[start:end], start, end, number=number)
+                for number, start, end in (*numbers, *years)
             ]
             of_numbers += len(some)
             found += some if of_numbers <= _MOST_NUMBERS else []
@@ -103,6 +100,7 @@ def _of_texts(
 ) -> Iterator[Mention]:
     """Yield the values of a column of texts that the question names, the longest first, and all where they are few."""
     values = values_of(column, held)
+    texts = values.texts
     words = [(key_of_word(match[0]), match.start(), match.end()) for match in _WORD.finditer(question)]
     taken = set[int]()
     count = 0
@@ -113,55 +111,42 @@ def _of_texts(
                 continue
             span = words[first : first + length]
             start, end = span[0][1], span[-1][2]
-            for some in _named(question, column, values, [key for key, _, _ in span], start, end, held):
+            if some := _named(question[start:end], column, values, [key for key, _, _ in span], held):
                 count += 1
                 taken |= set(range(first, first + length))
                 named |= set(some)
                 yield Mention(at, "value", question[start:end] if len(some) > 1 else some[0], start, end, some)
     for one in periods:
-        months = [text for text in _texts(values) if _is_month(text, one)]
+        months = [text for text in texts if _is_month(text, one)]
         if months and not named & set(months):
             named |= set(months)
             yield Mention(at, "value", months[0], one.start, one.end, tuple(months))
-    texts = _texts(values)
     if len(texts) <= _MOST_CHOICES and all(len(text) <= _LONGEST_CHOICE for text in texts):
         for text in texts:
             if text not in named:
                 yield Mention(at, "choice", text, values=(text,))
 
 
-def _texts(values: Values) -> list[str]:
-    return list(dict.fromkeys(text for some in values.whole.values() for text in some))
-
-
 def _is_month(text: str, period: Period) -> bool:
     """Return whether a text, such as the name of a sheet, is the month or year that a question names."""
-    month = month_of(text)
-    if month and len(period.months or period.months_of_year) == 1:
-        return month in (period.months or period.months_of_year)
-    return bool(period.is_year and text.strip() == str(period.year))
+    if (period.months or period.months_of_year) == (month_of(text),):
+        return True
+    return period.year is not None and text.strip() == str(period.year)
 
 
-def _named(
-    question: str, column: ViewColumn, values: Values, keys: list[str], start: int, end: int, held: RelationSet
-) -> Iterator[tuple[str, ...]]:
-    """Yield the values that are the words, and those that have them among others."""
+def _named(said: str, column: ViewColumn, values: Values, keys: list[str], held: RelationSet) -> tuple[str, ...]:
+    """Return the values that are the words, or those that have them among others."""
+    if len(keys) == 1 and folded(said) in STOP_WORDS:
+        return ()
     whole = values.whole.get(tuple(keys), ())
     if not whole and not values.is_complete and any(map(str.isdigit, keys[-1])):
-        whole = tuple(holds_exactly(column, question[start:end], held))
-    if whole and not (len(keys) == 1 and folded(question[start:end]) in STOP_WORDS):
-        yield whole
-    some = [key for key in keys if key not in STOP_WORDS]
-    if not some or (len(some) < len(keys) and len(keys) == 1):
-        return
-    if len(keys) == 1 and (len(question[start:end]) < _FEWEST_LETTERS or folded(question[start:end]) in STOP_WORDS):
-        return
-    if keys[0] in STOP_WORDS or keys[-1] in STOP_WORDS:
-        return
-    found = frozenset[str].intersection(*(values.by_word.get(key, frozenset()) for key in some))
-    partial = tuple(sorted(found - set(whole)))
-    if partial and len(partial) <= _MOST_PARTIAL and not whole:
-        yield tuple(dict.fromkeys((*partial, *_with_initials(partial, values))))
+        whole = tuple(holds_exactly(column, said, held))
+    if whole or (len(keys) == 1 and len(said) < _FEWEST_LETTERS) or keys[0] in STOP_WORDS or keys[-1] in STOP_WORDS:
+        return whole
+    of_words = (values.by_word.get(key, frozenset()) for key in keys if key not in STOP_WORDS)
+    found = frozenset[str].intersection(*of_words)
+    partial = sorted(found) if len(found) <= _MOST_PARTIAL else []
+    return tuple(dict.fromkeys((*partial, *_with_initials(partial, values))))
 
 
 def _with_initials(found: Sequence[str], values: Values) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """Find the times that a question names: days, weeks, months, quarters, half years and years."""
 
-import calendar
 import re
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -30,7 +29,7 @@ _POINT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A time in a question: from its first day to the day after its last, either open; or a month or day of any year.
+    """A time in a question: from its first day to the day after its last; or months or a day of any year.
 
     `start` and `end` are its place in the question. `months` are those of any year, if no year is given, `day` that of
     the only month.
@@ -42,8 +41,6 @@ class Period:
     first: date | None = None
     after: date | None = None
     months: tuple[int, ...] = ()
-    year: int | None = None
-    quarter: int | None = None
     day: int | None = None
 
     @property
@@ -55,14 +52,9 @@ class Period:
         return tuple(range(self.first.month, last + 1)) if self.after.year - self.first.year <= 1 else ()
 
     @property
-    def only_day(self) -> date | None:
-        """Return the day that it is, None for a longer time and for a day of any year."""
-        return self.first if self.first and self.after == self.first + timedelta(1) else None
-
-    @property
-    def is_year(self) -> bool:
-        """Return whether it is one whole year."""
-        return self.year is not None and self.first == date(self.year, 1, 1) and self.after == date(self.year + 1, 1, 1)
+    def year(self) -> int | None:
+        """Return the year that it is, a whole one."""
+        return self.first.year if self.first and len(self.months_of_year) == len(MONTHS) else None
 
 
 def find_periods(question: str) -> list[Period]:
@@ -79,22 +71,19 @@ def month_of(text: str) -> int | None:
 
 def _point(match: re.Match[str]) -> Period | None:
     try:
-        found = _span(match.groupdict())
+        first, after, months, day = _span(match)
     except ValueError:  # such as 31 February
         return None
-    if found is None:
-        return None
-    first, after, months, year, quarter, day = found
     if match["week"] and first and after == first + timedelta(1):
         after = first + timedelta(7)
-    return Period(*match.span(), match[0], first, after, months, year, quarter, day)
+    return Period(*match.span(), match[0], first, after, months, day)
 
 
-_Span = tuple[date | None, date | None, tuple[int, ...], int | None, int | None, int | None]
+_Span = tuple[date | None, date | None, tuple[int, ...], int | None]
 
 
-def _span(part: dict[str, str | None]) -> _Span | None:  # noqa: PLR0911  a table, in fact
-    """Return the first day, the day after the last, months of any year, the year, the quarter, the day of any year."""
+def _span(part: re.Match[str]) -> _Span:  # noqa: PLR0911  a table, in fact
+    """Return the first day, the day after the last, months of any year, and the day of any year."""
     if part["iso"]:
         return _day(date.fromisoformat(part["iso"]))
     if part["isomonth"]:
@@ -104,33 +93,30 @@ def _span(part: dict[str, str | None]) -> _Span | None:  # noqa: PLR0911  a tabl
         day, month, year = map(int, re.split(r"[./]", part["dotted"]))
         return _day(date(year, month, day) if month <= len(MONTHS) else date(year, day, month))
     if name := part["daymonth"] or part["monthday"]:
-        day, given = int(part["day"] or part["dayafter"] or 0), part["dayyear"] or part["dayafteryear"]
+        day, given = int(part["day"] or part["dayafter"]), part["dayyear"] or part["dayafteryear"]
         if given:
             return _day(date(int(given), month_number(name), day))
         in_leap_year = date(2024, month_number(name), day)
-        return None, None, (in_leap_year.month,), None, None, in_leap_year.day
+        return None, None, (in_leap_year.month,), in_leap_year.day
     if part["month"]:
         month = month_number(part["month"])
         return _months(part["monthyear"], month, month)
     if number := part["quarter"] or part["quarterafter"] or part["nth"]:
         quarter, given = _NTH[number.lower()], part["quarteryear"] or part["yearfirst"] or part["nthyear"]
-        whole = _months(given, 3 * quarter - 2, 3 * quarter)
-        return (*whole[:3], int(given) if given else None, quarter, None)
+        return _months(given, 3 * quarter - 2, 3 * quarter)
     if number := part["half"] or part["halfnumber"]:
         first = 6 * _NTH[number.lower()] - 5
         return _months(part["halfyear"], first, first + 5)
-    year = int(part["year"] or 0)
-    return date(year, 1, 1), date(year + 1, 1, 1), (), year, None, None
+    return _months(part["year"], 1, len(MONTHS))
 
 
 def _day(day: date) -> _Span:
-    return day, day + timedelta(1), (), None, None, None
+    return day, day + timedelta(1), (), None
 
 
 def _months(given: str | None, first: int, last: int) -> _Span:
     """Return months of a year, or of any year."""
     if given is None:
-        return None, None, tuple(range(first, last + 1)), None, None, None
-    year = int(given)
-    end = date(year, last, calendar.monthrange(year, last)[1])
-    return date(year, first, 1), end + timedelta(1), (), None, None, None
+        return None, None, tuple(range(first, last + 1)), None
+    year, years = int(given), last // len(MONTHS)
+    return date(year, first, 1), date(year + years, last % len(MONTHS) + 1, 1), (), None
