@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from local_rag.document_records import beginning_of, page_number
-from local_rag.passage_records import Passage
+from local_rag.passage_records import Passage, path_of
 from local_rag.plan_records import Plan
 
 # What a question asks of all documents: how many, which documents, or every place.
@@ -251,6 +251,21 @@ class Answer:
     def answered(self) -> bool:
         """Return whether an answer was given, not only a quotation."""
         return self.outcome == "answered"
+
+    @property
+    def documents(self) -> frozenset[tuple[str, str]]:
+        """Return SHA-256 and path of each document whose text it holds; of those that it only names, the path alone.
+
+        Whatever keeps an answer or its question records these, so that both go when such a document is erased.
+        """
+        cited = (citation.passage for citation in self.citations)
+        listed = (place.passage for place in self.found.places) if self.found else ()
+        passages: list[Passage] = [*self.read, *self.closest, *self.look_alikes, *cited, *listed]
+        named = {*self.named, *(one.path for one in self.versions)}
+        named |= {path_of(location) for passage in passages for location in passage.also_in}
+        named |= {passage.newest for passage in passages if passage.newest}
+        named |= {one.path for one in self.table.sources} if self.table else set()
+        return frozenset({("", path) for path in named} | {(passage.sha256, passage.path) for passage in passages})
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,7 @@ class _Answering:
             lines.append(f"And {len(difference.changes) - _MOST_CHANGES} more; `local-rag diff` lists all.")
         if not difference.changes:
             self._cited(texts[1].place(0, min(len(texts[1].text), 200)))
-        return self._done("\n".join(lines))
+        return replace(self._done("\n".join(lines)), named=(difference.before, difference.after))
 
     def _of_subject(self, wanted: AbstractSet[str]) -> Answer | None:
         """Answer from the changed statements of the newest versions that have all words of a subject."""

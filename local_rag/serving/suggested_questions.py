@@ -98,10 +98,8 @@ class SuggestedQuestions:
             good = answer.answered and bool(answer.citations) and not is_doubtful(answer)
             suggested = replace(suggested, tried=suggested.tried + 1)
             if good:
-                quoted = {(passage.sha256, passage.path) for passage in answer.read}
-                suggested = Suggested(
-                    (*suggested.questions, question), suggested.tried, tuple(sorted({*suggested.quoted, *quoted}))
-                )
+                quoted = answer.documents.union(suggested.quoted)
+                suggested = Suggested((*suggested.questions, question), suggested.tried, tuple(sorted(quoted)))
             with self._service.history() as history:
                 history.put_suggested(_key(limits), stamp, suggested, epoch=epoch)
         if suggested.tried < _MOST_TRIED:  # there are no more drafts

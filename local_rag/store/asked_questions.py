@@ -17,7 +17,7 @@ from local_rag.answer_records import Answer
 from local_rag.asking import HOST, AskedQuestion, Filters, Mark, Person, ReadPlace
 from local_rag.errors import LibraryError, MissingError
 from local_rag.keys import key_of
-from local_rag.passage_records import Passage, path_of
+from local_rag.passage_records import Passage
 from local_rag.serialization import to_line
 from local_rag.store.history_file import ASKED_BY, HISTORY_FILE, history_errors, open_history, put_use
 from local_rag.store.schema import transaction
@@ -251,13 +251,12 @@ def _places(answer: Answer) -> list[ReadPlace]:
     spans = {(one.path, one.start) for one in cited}
     others = [*answer.closest, *answer.read, *answer.look_alikes]
     known = {(one.path, one.start, one.end): one for one in [*cited, *others]}
-    named = {("", path_of(location)) for one in known.values() for location in one.also_in}
-    named |= {("", one.newest) for one in known.values() if one.newest}
+    only_named = answer.documents.difference((one.sha256, one.path) for one in known.values())
     places = [
         ReadPlace(one.sha256, one.path, (one.path, one.start) in spans, one.start, one.end, lines_of(one))
         for one in known.values()
     ]
-    return [*places, *(ReadPlace(sha256, path, is_cited=False) for sha256, path in sorted(named))]
+    return [*places, *(ReadPlace(sha256, path, is_cited=False) for sha256, path in sorted(only_named))]
 
 
 def lines_of(passage: Passage) -> str:

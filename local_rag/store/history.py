@@ -26,7 +26,6 @@ from local_rag.asking import (
 )
 from local_rag.errors import MissingError
 from local_rag.files import move_filters
-from local_rag.passage_records import Passage, path_of
 from local_rag.serialization import from_plain, to_line
 from local_rag.store.history_file import (
     ASKED_BY,
@@ -118,7 +117,7 @@ class History:
                 (conversation, opens, answer.question, answer.text, _now(), found, to_line(kept).decode()),
             ).lastrowid
             connection.executemany(
-                "INSERT INTO quoted VALUES (?, ?, ?)", [(turn, sha256, path) for sha256, path in sorted(_quoted(kept))]
+                "INSERT INTO quoted VALUES (?, ?, ?)", [(turn, sha256, path) for sha256, path in sorted(kept.documents)]
             )
             if filters:
                 connection.execute("INSERT INTO scopes VALUES (?, ?)", (turn, to_line(filters).decode()))
@@ -478,18 +477,6 @@ def read_answer(whole: object) -> Answer | None:
 
 def _no_conversation(identifier: str) -> MissingError:
     return MissingError(f"There is no conversation {identifier[:40]}; it may have been forgotten.")
-
-
-def _quoted(answer: Answer) -> set[tuple[str, str]]:
-    """Return SHA-256 and path of each document whose text an answer holds; only the path of those that it names."""
-    cited = (citation.passage for citation in answer.citations)
-    listed = (place.passage for place in answer.found.places) if answer.found else ()
-    passages: list[Passage] = [*answer.read, *answer.closest, *answer.look_alikes, *cited, *listed]
-    named = {*answer.named, *(one.path for one in answer.versions)}
-    named |= {path_of(location) for passage in passages for location in passage.also_in}
-    named |= {passage.newest for passage in passages if passage.newest}
-    named |= {one.path for one in answer.table.sources} if answer.table else set()
-    return {("", path) for path in named} | {(passage.sha256, passage.path) for passage in passages}
 
 
 def _now() -> str:

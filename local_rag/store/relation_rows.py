@@ -62,6 +62,12 @@ def relations(store: Store) -> list[StoredRelation]:
     return [_relation(row) for row in rows]
 
 
+def paths_of_tables(store: Store) -> list[str]:
+    """Return the paths of the live documents that hold relations."""
+    query = "SELECT DISTINCT path FROM relations JOIN documents ON documents.id = document_id WHERE live"
+    return store.column(query)
+
+
 def _relation(row: Sequence[Any]) -> StoredRelation:
     described = json.loads(row[8])
     if isinstance(described, list):  # columns alone, as libraries of before have them

@@ -12,6 +12,7 @@ from local_rag.display import table_lines
 from local_rag.errors import QuestionError
 from local_rag.passage_records import Passage, found_passage
 from local_rag.store.database import Store
+from local_rag.store.relation_rows import paths_of_tables
 from local_rag.tables.computation import NotComputableError, computation
 from local_rag.tables.mentions import ROWS, Mention, mentions
 from local_rag.tables.periods import find_periods
@@ -89,8 +90,11 @@ def answer_from_rows(
     found = _answered(question, best_candidate(question, views, held, planner), held, planner)
     if found is None and earlier:
         found = follow_up(question, earlier[-1], held, planner)
-    considered = tuple(dict.fromkeys(relation.stored.path for view in views for relation in view.relations))
-    return replace(found, considered=considered) if found else None
+    return replace(found, considered=(*_paths_of(*views), *found.considered)) if found else None
+
+
+def _paths_of(*views: View) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(relation.stored.path for view in views for relation in view.relations))
 
 
 def _answered(question: str, best: Candidate | None, held: RelationSet, planner: Planner) -> FromRows | None:
@@ -258,7 +262,7 @@ def follow_up(question: str, before: str, held: RelationSet, planner: Planner) -
     relations = (*kept, *("is" if one.kind == "value" else said[one.column] for one in new))
     program, mentioned = replace(program, relations=relations), (*old, *new)
     table = _result(program, best.view, mentioned, held)
-    return FromRows(table, probability) if table else None
+    return FromRows(table, probability, _paths_of(best.view)) if table else None
 
 
 def _newest(question: str, best: Candidate, held: RelationSet, planner: Planner) -> TableAnswer:
@@ -318,8 +322,14 @@ def as_answer(question: str, found: FromRows, store: Store) -> Answer:
         passages=tuple(passages),
         probability=found.probability,
         table=found.table,
-        named=found.considered,
+        named=tuple(dict.fromkeys((*found.considered, *_named_in(found.table.notes, store)))),
     )
+
+
+def _named_in(notes: Sequence[str], store: Store) -> list[str]:
+    """Return the documents that notes name by their files: versions, and tables left out, which are not looked at."""
+    said = "\n".join(notes)
+    return [path for path in paths_of_tables(store) if path.rpartition("/")[2] in said] if said else []
 
 
 def _passage(source: TableSource, store: Store) -> Passage | None:

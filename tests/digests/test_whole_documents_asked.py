@@ -62,6 +62,16 @@ def test_what_changed_is_answered_with_both_quotations(
     assert all(quote.text in cited[quote.citation].text for quote in answer.quotes)
 
 
+def test_both_documents_that_are_compared_are_documents_of_the_answer(library: Library) -> None:
+    added = Path("docs/contracts/agreement-2025.md")
+    added.write_text(f"{newer()}\nThe archive is kept for ten years.\n")
+    library.index()
+    answer = library.ask("What changed between agreement-2024.md and agreement-2025.md?")
+    assert {one.passage.path for one in answer.citations} == {str(added.resolve())}, "nothing of the other is quoted"
+    names = {path.rpartition("/")[2] for _, path in answer.documents}
+    assert names == {"agreement-2024.md", "agreement-2025.md"}
+
+
 @pytest.mark.parametrize(
     "question", ["Summarise pump.md", "What is the pump manual about?", "Tell me about the pump manual"]
 )

@@ -139,6 +139,19 @@ def test_few_tables_are_read_closely_those_with_the_rarest_words_first(tmp_path:
         assert single[0].relations[0].stored.path.endswith("list 17.csv")
 
 
+def test_the_table_of_the_question_before_is_considered_too(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "library").mkdir()
+    for number in range(10, 30):
+        (tmp_path / "files" / f"list {number}.csv").write_text(f"Name,Amount of {number}\nnails,1\nscrews,2\n")
+    sums = PlannerOfFields({"operation": "sum", "measure": "Amount of 27"})
+    with closing(open_tables(tmp_path / "files", tmp_path / "library")) as opened:
+        found = answer_from_rows("and screws?", opened, ["amount of 27 of nails"], sums)
+    assert found is not None
+    assert found.table.value == 2
+    assert any(path.endswith("list 27.csv") for path in found.considered)
+
+
 def test_a_library_without_tables_asks_no_planner(tmp_path: Path) -> None:
     refuses: Callable[[], PlannerOfFields] = lambda: PlannerOfFields({})  # noqa: E731
     (tmp_path / "files").mkdir()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -14,17 +15,24 @@ import pytest
 
 from local_rag.answer_records import Answer, Citation
 from local_rag.asking import AskOptions, Filters
+from local_rag.document_records import Document
 from local_rag.errors import LibraryError
 from local_rag.extraction.columns import parse_columns
 from local_rag.extraction.saved_tables import SavedTables
+from local_rag.index.generations import Generations
 from local_rag.library import Library
+from local_rag.maintenance.removal import find_documents
 from local_rag.passage_records import Passage
+from local_rag.store.asked_questions import AskedQuestions, Asker, same_question
 from local_rag.store.database import Store, library_lock
 from local_rag.store.erasing import erasing
 from local_rag.store.history import History
 from local_rag.store.people_file import add_person, list_people
+from local_rag.tables.answer import answer_from_rows, as_answer
+from scripts.benchmarks.sheets import open_tables
 from tests.support import served
 from tests.support.served import client
+from tests.tables.test_answer import PlannerOfFields
 
 JSON = {"accept": "application/json"}
 TEXT = "Quartzword glows in the dark cellar."
@@ -237,6 +245,31 @@ def test_an_erased_document_is_named_by_no_file_of_questions_and_no_limits(folde
     assert held(folder, "quartzword", NAME) == []
 
 
+@pytest.mark.parametrize("name", ["Price list 2024.csv", "odd.csv"])
+def test_what_rows_said_goes_with_each_document_that_its_notes_name(tmp_path: Path, name: str) -> None:
+    files, library, folder = tmp_path / "files", tmp_path / "library", tmp_path / "history"
+    for one in (files, library, folder):
+        one.mkdir()
+    for year in range(2018, 2026):  # more than are read closely
+        text = f"Product,Price (EUR),Users\nPlanner Basic,5,3\nPlanner Plus,{year - 2000},20\nPlanner Max,90,100\n"
+        (files / f"Price list {year}.csv").write_text(text)
+    (files / "odd.csv").write_text("Name,Load\na,1\nb,2\n")
+    asked, planner = "How much is Planner Plus?", PlannerOfFields({"operation": "list", "shown": "Price (EUR)"})
+    with closing(open_tables(files, library)) as tables, closing(Store(library)) as store:
+        found = answer_from_rows(asked, tables, planner=planner)
+        assert found is not None
+        notes = (*found.table.notes, "The table odd (odd.csv) is left out, because it cannot be held: it is damaged.")
+        answer = as_answer(asked, replace(found, table=replace(found.table, notes=notes)), store)
+    assert any(name in note for note in notes)
+    assert str(files / name) not in {*found.considered, *(one.path for one in found.table.sources)}
+    with closing(History(folder)) as history:
+        history.add(None, answer, epoch=history.epoch(), opens=True)
+        AskedQuestions(folder, Asker()).add(answer, words=same_question(asked), recipe="", epoch=history.epoch())
+        assert "history.sqlite3" in held(folder, "Planner Plus")
+        history.forget_documents(lambda _sha256, path: path == str(files / name), erased=lambda _pattern: False)
+    assert held(folder, "Planner Plus", name) == []
+
+
 @pytest.mark.parametrize("name", ["quartznote.txt", "quartznote [2].txt"])
 def test_what_names_a_document_by_an_earlier_path_goes_with_it(
     documents: Path, folder: Path, secret: Path, name: str
@@ -334,3 +367,39 @@ def test_an_erasure_is_stored_when_it_is_ordered_and_begun_by_who_writes_next(fo
         assert not library.upkeep.erases_later()
         library.upkeep.erase_ordered()
     assert held(folder, "quartzword", NAME) == []
+
+
+def test_all_that_is_ordered_is_erased_at_once(documents: Path, folder: Path, secret: Path) -> None:
+    (documents / "second.txt").write_text("Obsidian is black.\n")
+    served.index(documents, folder)
+    with opened(folder) as library:
+        library.upkeep.order_erasing([secret, documents / "second.txt", documents / "never.txt"])
+        before = Generations(folder).live_name()
+        library.upkeep.erase_ordered()
+        assert number_of(Generations(folder).live_name()) == number_of(before) + 1, "it is published once"
+        assert not library.upkeep.erases_later()
+    assert held(folder, "quartzword", NAME, "obsidian", "second.txt", "never.txt") == []
+
+
+def number_of(generation: str) -> int:
+    return int("".join(filter(str.isdigit, generation)))
+
+
+def test_many_paths_among_many_documents_are_found_in_time_that_grows_with_both_alone(tmp_path: Path) -> None:
+    def calls(count: int) -> int:
+        folder, seen = tmp_path / str(count), list[str]()
+        folder.mkdir()
+        paths = [folder / f"{number}.txt" for number in range(count)]
+        with closing(Store(folder, create=True)) as store:
+            for path in paths:
+                about = Document(path, path.stem, TEXT, "text")
+                store.put_document(about, (), size=0, modified_ns=0, sha256=path.stem, split_key="")
+            sys.setprofile(lambda _frame, event, _argument: seen.append(event) if event == "call" else None)
+            try:
+                removal = find_documents(store, paths, erase=True)
+            finally:
+                sys.setprofile(None)
+        assert {one.path for one in removal.documents} == set(map(str, paths))
+        return len(seen)
+
+    assert calls(120) < 3 * calls(60)
