@@ -126,7 +126,7 @@ def _missing(store: Store) -> IsGone:
 def traces(store: Store, bases: Collection[Path]) -> list[tuple[str, str]]:
     """Return SHA-256 and path of what anything but the live documents knows at or below these paths."""
     named = Erasing(frozenset(map(str, bases)))
-    found = earlier_documents(store, bases) + questioned_documents(store.folder)
+    found = earlier_documents(store) + questioned_documents(store.folder)
     with kept_history(store.folder) as history:
         found += history.documents() if history else []
     return [(sha256, path) for sha256, path in found if named.names(path)]
@@ -246,28 +246,40 @@ def find_documents(
 
     With `erase`, a path is enough that only the history, a recorded question or a removed document names.
     """
-    roots, documents, is_erased = store.roots(), store.documents(), hidden_among(store.excluded())
-    gone: dict[str, StoredDocument] = {}
-    forgotten, excluded = set[Path](), set[Path]()
-    named = set[Path]()
-    for given in paths:
-        path = Path(os.path.abspath(Path(given).expanduser()))  # noqa: PTH100  a link is removed under its own path
-        both = {path, as_listed(path.resolve(), disk)}
-        below = [one for one in documents if any(Path(one.path).is_relative_to(base) for base in both)]
-        below_roots = {root for root in roots if any(root.is_relative_to(base) for base in both)}
-        known = erase and (traces(store, both) or any(is_erased(str(base)) for base in both))
-        if not (below or below_roots or known):
-            raise LibraryError(f"The library holds nothing at or below {path}; `local-rag status` lists its folders.")
-        gone |= {one.path: one for one in below}
-        forgotten |= below_roots
-        excluded |= {base for base in both for root in roots if base != root and base.is_relative_to(root)}
-        named |= both
-    kept = set(roots) - forgotten
-    excluded = {path for path in excluded if any(path.is_relative_to(root) for root in kept)}
-    earlier = sorted({path for _, path in traces(store, named)} - gone.keys()) if erase else ()
-    return Removal(
-        tuple(gone.values()), tuple(sorted(forgotten)), tuple(sorted(excluded)), tuple(sorted(named)), tuple(earlier)
+    removal, unknown = _found(store, paths, erase=erase, disk=disk)
+    for path in unknown:
+        raise LibraryError(
+            f"The library holds nothing at or below {_absolute(path)}; `local-rag status` lists its folders."
+        )
+    return removal
+
+
+def _found(store: Store, paths: Iterable[Path | str], *, erase: bool, disk: Disk) -> tuple[Removal, list[Path | str]]:
+    """Return what there is at or below some paths, and those at and below which there is nothing."""
+    bases = {given: {path := _absolute(given), as_listed(path.resolve(), disk)} for given in paths}
+    every = set[Path]().union(*bases.values())
+    below = Erasing(frozenset(map(str, every))).names
+    gone = {one.path: one for one in store.documents() if below(one.path)}
+    forgotten = {root for root in store.roots() if below(str(root))}
+    earlier = {path for _, path in traces(store, every)} if erase else set[str]()
+    is_erased = hidden_among(store.excluded() if erase else ())
+    there = {*map(Path, gone), *map(Path, earlier), *forgotten}
+    known = there.union(*(path.parents for path in there))
+    found = {given: both for given, both in bases.items() if both & known or any(is_erased(str(one)) for one in both)}
+    named = set[Path]().union(*found.values())
+    kept = set(store.roots()) - forgotten
+    removal = Removal(
+        documents=tuple(gone.values()),
+        roots=tuple(sorted(forgotten)),
+        excluded=tuple(sorted(path for path in named if not kept.isdisjoint(path.parents))),
+        named=tuple(sorted(named)),
+        earlier=tuple(sorted(earlier - gone.keys())),
     )
+    return removal, [given for given in bases if given not in found]
+
+
+def _absolute(path: Path | str) -> Path:
+    return Path(os.path.abspath(Path(path).expanduser()))  # noqa: PTH100  a link is removed under its own path
 
 
 def remove(store: Store, indexes: Indexes, removal: Removal, *, erase: bool = False) -> None:
@@ -298,13 +310,12 @@ def remove(store: Store, indexes: Indexes, removal: Removal, *, erase: bool = Fa
 
 def erase_ordered(store: Store, indexes: Indexes, disk: Disk = LOCAL_DISK) -> None:
     """Erase what was ordered while another process wrote; raise LibraryError while an `index` is unfinished."""
-    for path in ordered_erasures(store):
-        try:
-            removal = find_documents(store, [path], erase=True, disk=disk)
-        except LibraryError:  # it was erased meanwhile
-            forget_orders(store, {path}.__contains__)
-        else:
-            remove(store, indexes, removal, erase=True)
+    if not (ordered := ordered_erasures(store)):
+        return
+    removal, unknown = _found(store, ordered, erase=True, disk=disk)
+    forget_orders(store, set(unknown).__contains__)  # they were erased meanwhile
+    if removal.named:
+        remove(store, indexes, removal, erase=True)
 
 
 def clean(folder: Path, indexes: Indexes, *, dry_run: bool) -> Cleaning:

@@ -14,7 +14,7 @@ import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from local_rag.files import plain_pattern
 from local_rag.store.database import BELOW, Store, StoredDocument
@@ -34,7 +34,7 @@ class Erasing:
 
     def names(self, path: str) -> bool:
         """Say whether a path is at or below one of the paths."""
-        return any(path == base or path.startswith(f"{base.rstrip('/')}/") for base in self.paths)
+        return not self.paths.isdisjoint(map(str, (PurePath(path), *PurePath(path).parents)))
 
 
 def erasing(store: Store) -> Erasing:
@@ -103,18 +103,13 @@ def end_erasing(store: Store) -> None:
     store.connection.execute("DELETE FROM erasing")
 
 
-def earlier_documents(store: Store, bases: Iterable[Path]) -> list[tuple[str, str]]:
-    """Return SHA-256 and path of what the store knows at or below these paths besides live documents."""
-    found = list[tuple[str, str]]()
-    for base in map(str, bases):
-        for query in (
-            f"SELECT sha256, path FROM documents WHERE NOT live AND {BELOW}",  # noqa: S608
-            f"SELECT sha256, path FROM erasing WHERE {BELOW}",  # noqa: S608
-            f"SELECT '', path FROM excluded WHERE {BELOW}",  # noqa: S608
-            f"SELECT '', path FROM skipped WHERE {BELOW}",  # noqa: S608
-        ):
-            found += store.connection.execute(query, (base,)).fetchall()
-    return [(sha256, path) for sha256, path in found if not is_hidden(path)]
+def earlier_documents(store: Store) -> list[tuple[str, str]]:
+    """Return SHA-256 and path of what the store knows besides live documents."""
+    query = (
+        "SELECT sha256, path FROM documents WHERE NOT live UNION ALL SELECT sha256, path FROM erasing WHERE path <> '' "
+        "UNION ALL SELECT '', path FROM excluded UNION ALL SELECT '', path FROM skipped"
+    )
+    return [(sha256, path) for sha256, path in store.connection.execute(query) if not is_hidden(path)]
 
 
 _FORMER = "former_paths"  # among what a store remembers: each with the present path
