@@ -15,6 +15,7 @@ from local_rag.files import file_sha256
 from local_rag.keys import key_of
 from local_rag.model_records import InstalledModel, ModelUse, Role
 from local_rag.models.engine_address import is_engine, parse_engine
+from local_rag.models.model_names import adapter_in
 from local_rag.models.models_folder import (
     checkout_models,
     default_models_directory,
@@ -173,7 +174,7 @@ def resolve(
     path = Path(name).expanduser()
     if name and path.exists():
         return resolve_path(path.resolve(), role)
-    if found := _adapter_in(name):
+    if found := adapter_in(name):
         return _resolve_adapted(name, *found, role, models_directory, registry)
     candidates = [entry.name for entry in registry.models.values() if role in entry.roles]
     close = difflib.get_close_matches(name.lower(), candidates, n=1, cutoff=0.5)
@@ -254,14 +255,6 @@ def _resolve_engine(name: str, role: Role) -> InstalledModel:
     identity = hashlib.sha256(f"{address}#{address.model}".encode()).hexdigest()
     path = Path(address.model or address.host)
     return InstalledModel(name=name, role=role, path=path, identity=identity, context_length=0, engine=name)
-
-
-def _adapter_in(name: str) -> tuple[str, Path] | None:
-    """Split MODEL+ADAPTER at the plus that the path of a file follows; either path may have others in it."""
-    for plus in (place for place, letter in enumerate(name) if letter == "+"):
-        if (adapter := Path(name[plus + 1 :]).expanduser()).is_file():
-            return name[:plus], adapter.resolve()
-    return None
 
 
 def _resolve_adapted(

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.errors import LocalRagError, StoppedError
+from local_rag.models.model_names import independent_of_folder
 from local_rag.serialization import to_line
 
 _SECONDS, _POLL_SECONDS = 5.0, 0.1
@@ -27,6 +28,7 @@ _STOP_SECONDS = 10.0
 _PART = 64 * 1024
 SECRETS = frozenset({"LOCAL_RAG_TOKEN", "LOCAL_RAG_TOKEN_FILE"})
 _NO_SETTINGS = SECRETS | {"LOCAL_RAG_KEEP_WARM"}  # variables that shape no answer
+_PATHS = ("_MODELS", "_FILE", "_STATE", "_CA", "_CERTIFICATE")  # what the variables that name files end with
 _PROGRAM = Path(__file__).parents[1]
 
 
@@ -72,14 +74,16 @@ def connect(library: Path) -> socket.socket | None:
 def environment() -> dict[str, str]:
     """Return what shapes the answers of a library besides its settings: environment variables, and the program."""
     named = {name: value for name, value in os.environ.items() if name.startswith("LOCAL_RAG_") and value}
-    # A relative path names another file in another working directory.
-    shaping = {
-        name: str(Path(value).expanduser().resolve()) if "/" in value or name == "LOCAL_RAG_MODELS" else value
-        for name, value in named.items()
-        if name not in _NO_SETTINGS
-    }
+    shaping = {name: _anywhere(name, value) for name, value in named.items() if name not in _NO_SETTINGS}
     # Another version of the program, installed meanwhile, may answer otherwise.
     return {"program": f"{_PROGRAM} {_PROGRAM.joinpath('__init__.py').stat().st_mtime_ns}", **shaping}
+
+
+def _anywhere(name: str, value: str) -> str:
+    """Return the value of a variable as it means the same in any working directory."""
+    if name.endswith("_MODEL"):
+        return independent_of_folder(value)
+    return str(Path(value).expanduser().resolve()) if name.endswith(_PATHS) else value
 
 
 def is_served(library: Path) -> bool:

@@ -23,7 +23,7 @@ from local_rag.library import Library, Parts
 from local_rag.serialization import from_plain
 from local_rag.serving.leaving import leave, listen, may_leave
 from local_rag.serving.left import Left
-from local_rag.serving.socket_client import ask_server, is_served, running, socket_path, stop_left
+from local_rag.serving.socket_client import ask_server, environment, is_served, running, socket_path, stop_left
 from tests.conftest import Run
 from tests.fakes import FakeEmbedder
 from tests.support.served import QUESTION, command_line_server, parts, wait_until
@@ -201,6 +201,37 @@ def test_another_environment_is_not_answered_and_ends_it(
         assert ask_server(folder, {}, SEARCH) is None
         thread.join(30)
         assert not thread.is_alive()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "anywhere"),
+    [
+        ("ANSWER_MODEL", "http://127.0.0.1:11434/v1#qwen", "http://127.0.0.1:11434/v1#qwen"),
+        ("ANSWER_MODEL", "qwen+adapters/law.gguf", "qwen+{folder}/adapters/law.gguf"),
+        (
+            "ANSWER_MODEL",
+            "adapters/law.gguf+adapters/a+b.gguf",
+            "{folder}/adapters/law.gguf+{folder}/adapters/a+b.gguf",
+        ),
+        ("CONTEXT_MODEL", "adapters/a+b.gguf", "{folder}/adapters/a+b.gguf"),
+        ("CONTEXT_MODEL", "own.gguf", "{folder}/own.gguf"),
+        ("EMBED_MODEL", "./adapters", "{folder}/adapters"),
+        ("EMBED_MODEL", "adapters", "adapters"),
+        ("MODELS", "models", "{folder}/models"),
+        ("SEARCH_ENGINE_CA", "ca.pem", "{folder}/ca.pem"),
+        ("SEARCH_ENGINE_ADDRESS", "qdrant:https://10.0.0.5:6333/lib", "qdrant:https://10.0.0.5:6333/lib"),
+        ("NO_VERSIONS", "policies/**", "policies/**"),
+    ],
+)
+def test_only_what_names_a_file_becomes_a_whole_path(
+    name: str, value: str, anywhere: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("adapters").mkdir()
+    for file in ("own.gguf", "adapters/law.gguf", "adapters/a+b.gguf"):
+        Path(file).touch()
+    monkeypatch.setenv(f"LOCAL_RAG_{name}", value)
+    assert environment()[f"LOCAL_RAG_{name}"] == anywhere.format(folder=tmp_path)
 
 
 def test_what_a_new_index_holds_is_found(folder: Path, documents: Path, runtime: Path, run: Run) -> None:
