@@ -206,10 +206,21 @@ def _file_of(path: Path, fields: dict[str, Any]) -> ReadFile:
 def confine(seconds: int, memory: int) -> None:
     """Close the network to this process, which reads what a stranger may have made, and limit its time and memory."""
     offline.close()
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+    limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_CPU, seconds)
     if sys.platform == "linux":
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        limit(resource.RLIMIT_AS, memory)
+
+
+def limit(kind: int, most: int, *, for_good: bool = True) -> int:
+    """Limit what this process may use, and return the limit, which is lower where the system allows no more.
+
+    It can be raised again only if it is not `for_good`.
+    """
+    hard = resource.getrlimit(kind)[1]
+    allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (allowed, allowed if for_good else hard))
+    return allowed
 
 
 def bare_environment() -> dict[str, str]:

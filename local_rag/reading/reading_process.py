@@ -20,7 +20,7 @@ from typing import Any
 
 from local_rag import offline
 from local_rag.errors import ReadError
-from local_rag.reading.isolate import NEXT_PAGE
+from local_rag.reading.isolate import NEXT_PAGE, limit
 from local_rag.reading.ocr import PageReader, engine
 from local_rag.reading.read import parse, read_file
 from local_rag.reading.relations import relations_of
@@ -91,9 +91,7 @@ def _end_with_parent(parent: int) -> None:
 
 def _limit_processor_time(seconds: float) -> None:
     """Make the system end this process after this much more CPU time, even if its parent is gone."""
-    used, (_, hard) = time.process_time(), resource.getrlimit(resource.RLIMIT_CPU)
-    limit = math.ceil(used + seconds)
-    resource.setrlimit(resource.RLIMIT_CPU, (limit if hard == resource.RLIM_INFINITY else min(limit, hard), hard))
+    limit(resource.RLIMIT_CPU, math.ceil(time.process_time() + seconds), for_good=False)
 
 
 def _address_space() -> int:
@@ -111,10 +109,8 @@ def _main() -> None:
     splitting: Splitting | None = from_plain(Splitting, fields) if fields else None
     if sys.platform == "linux":
         _end_with_parent(int(sys.argv[4]))
-        hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-        memory = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
-        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        memory = limit(resource.RLIMIT_AS, memory)
+    limit(resource.RLIMIT_CORE, 0)
     offline.close()
 
     def on_page() -> None:

@@ -138,3 +138,14 @@ def test_a_reader_that_was_killed_between_two_files_costs_one_of_them(tmp_path: 
         with pytest.raises(ReadError, match="crashes the reader"):
             reader.read(tmp_path / "a.md")
         assert reader.read(tmp_path / "a.md").document.title == "A"
+
+
+def test_a_process_that_the_system_limits_further_is_confined_too() -> None:
+    code = (
+        "import resource\nfrom local_rag.reading.isolate import confine\n"
+        "resource.setrlimit(resource.RLIMIT_CPU, (7, 9))\n"
+        "confine(20, 2**34)\n"
+        "print(resource.getrlimit(resource.RLIMIT_CPU), resource.getrlimit(resource.RLIMIT_CORE))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "(9, 9) (0, 0)\n", done.stderr
