@@ -19,7 +19,7 @@ from local_rag.asking import AskOptions, Filters
 from local_rag.catalogue.contents import Location, WholeDocument
 from local_rag.digests.brief import Line
 from local_rag.digests.statements import Place
-from local_rag.display import one_line, printable
+from local_rag.display import one_line, printable, shortened
 from local_rag.errors import MissingError, ModelError, QuestionError
 from local_rag.extraction.columns import parse_columns
 from local_rag.extraction.extraction import Row, Table
@@ -27,7 +27,6 @@ from local_rag.extraction.saved_tables import SavedTable
 from local_rag.feedback.gaps import closest_of
 from local_rag.mcp import tool_arguments as takes
 from local_rag.mcp import tool_results as gives
-from local_rag.mcp.shapes import shortened
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, cost, fit_list, fit_page, fit_passages, fit_text
 from local_rag.passage_records import Passage
 from local_rag.retrieval.searcher import Trace
@@ -335,7 +334,8 @@ def list_documents(library: View, asked: takes.ListArguments) -> gives.DocumentP
     """Return a page of the documents, by path."""
     filters = Filters.parse(within=takes.several(asked.within))
     listed = library.documents.listed(filters=filters, after=_path_of(asked.cursor), most=_PAGE + 1)
-    ids = library.documents.contents().documents
+    ids, goes_on = library.documents.contents().documents, len(listed) > _PAGE
+    here = [document for document in listed[:_PAGE] if document.path in ids]  # not what is removed meanwhile
     documents = [
         gives.ListedDocument(
             id=f"document-{ids[document.path]}",
@@ -346,15 +346,14 @@ def list_documents(library: View, asked: takes.ListArguments) -> gives.DocumentP
             date=document.date,
             passages=document.chunks,
         )
-        for document in listed
-        if document.path in ids
+        for document in here
     ]
 
     def page(shown: Sequence[gives.ListedDocument]) -> gives.DocumentPage:
-        following = _cursor_of(listed[len(shown) - 1].path) if len(shown) < len(documents) else None
-        return gives.DocumentPage(results=list(shown), next=following)
+        last = here[len(shown) - 1] if len(shown) < len(here) else listed[_PAGE - 1] if goes_on else None
+        return gives.DocumentPage(results=list(shown), next=_cursor_of(last.path) if last else None)
 
-    return fit_page(documents[:_PAGE], page)
+    return fit_page(documents, page)
 
 
 async def status(service: Service, _asked: takes.Arguments, caller: Caller, _tell: Tell) -> gives.LibraryStatus:

@@ -5,16 +5,22 @@ import threading
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import jsonschema
 import pytest
 from mcp import Client, MCPError
 
+from local_rag.catalogue.contents import Contents
 from local_rag.errors import ModelError
+from local_rag.holdings.documents import Documents
+from local_rag.library import Library
 from local_rag.mcp.token_budget import MAX_FETCH, MAX_SEARCH, count_tokens
-from local_rag.mcp.tool_arguments import SearchArguments
+from local_rag.mcp.tool_arguments import ListArguments, SearchArguments
+from local_rag.mcp.tools import list_documents
 from local_rag.model_records import InstalledModel
+from local_rag.view import View
 from tests.fakes import FakeEmbedder
 from tests.mcp.talking import ERAS, call, loaded, local_service, talk
 from tests.support import served
@@ -315,6 +321,35 @@ def test_documents_are_listed_page_by_page(documents: Path) -> None:
 
     names = talk(local_service(documents.parent / "lib"), work)
     assert names == sorted(str(path) for path in documents.rglob("*") if path.is_file())
+
+
+def test_a_document_that_is_removed_while_a_page_is_made_ends_no_listing(documents: Path) -> None:
+    for number in range(120):
+        (documents / f"note{number:03}.txt").write_text(f"Note {number} is about the harbour.\n")
+    served.index(documents, documents.parent / "lib")
+    paths = sorted(str(path) for path in documents.rglob("*") if path.is_file())
+    gone = {paths[1], paths[40], paths[-1]}
+
+    class RemovedMeanwhile:
+        """The documents of a library, some of which are removed between the two looks at it."""
+
+        def __init__(self, whole: Documents) -> None:
+            self.listed, self._whole = whole.listed, whole
+
+        def contents(self) -> Contents:
+            found = self._whole.contents()
+            left = {path: number for path, number in found.documents.items() if path not in gone}
+            return Contents(left, found.roots)
+
+    names, cursor = list[str](), None
+    with Library(documents.parent / "lib", parts=served.parts(), profile="tiny", context="headings") as library:
+        view = cast(View, SimpleNamespace(documents=RemovedMeanwhile(library.documents)))
+        for _ in range(20):
+            page = list_documents(view, ListArguments.model_validate({"cursor": cursor}))
+            names += [one.location for one in page.results]
+            if (cursor := page.next) is None:
+                break
+    assert names == [path for path in paths if path not in gone]
 
 
 def test_status_says_what_is_stale(folder: Path, documents: Path) -> None:
