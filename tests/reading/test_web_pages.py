@@ -1,8 +1,10 @@
 """What of a web page is its text: the main content where it is most of the page, and nothing that is hidden."""
 
+import time
 from pathlib import Path
 
 from local_rag.document_records import Document
+from local_rag.reading.converters.html_pages import convert_html, convert_whole_page
 from local_rag.reading.read import parse
 
 LONG = "The long text outside of the only article is what matters here. It goes on and on about the harbour. " * 3
@@ -73,3 +75,23 @@ def test_bold_and_italic_parts_of_a_word_do_not_part_it() -> None:
         "<p>the re<b>sti</b>ng place, <b>T</b>hursday, <i>in</i>active</p><p><b>Name</b>Alice <b>bold</b> x</p>"
     )
     assert document.text == "the resting place, Thursday, inactive\n\n**Name**Alice **bold** x"
+
+
+def test_what_is_nested_too_deeply_keeps_its_headings_and_what_follows_its_place() -> None:
+    deep, up = "<div>" * 1000, "</div>" * 1000
+    far = "<h2>Far</h2><p>It lies down here.</p><p>And here.</p>"
+    body = f"<h1>Top</h1>{deep}{far}{up}<ol><li>{deep}one{up}</li><li>two</li></ol><h2>Near</h2>"
+    found = convert_whole_page(body.encode()).text
+    assert [line for line in found.splitlines() if line[:1] == "#"] == ["# Top", "## Far", "## Near"]
+    assert "It lies down here.\n\nAnd here." in found
+    assert "2. two" in found
+
+
+def test_the_time_for_a_page_grows_with_its_length_however_deep_it_is() -> None:
+    convert_html(b"<p>Parsers are loaded.")
+    seconds = []
+    for count in (250, 1000):
+        began = time.thread_time()
+        assert "the end" in convert_html(("<table><tr><td>" * count + "the end").encode()).text
+        seconds.append(time.thread_time() - began)
+    assert seconds[1] < 8 * max(seconds[0], 0.05), "four times the page takes about four times as long"

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from local_rag.reading.converters.converted import Converted, notes_of
 from local_rag.reading.converters.html_notes import place_notes
-from local_rag.reading.converters.html_parts import counts_from_one, list_labels, open_code, rewrite_tables
+from local_rag.reading.converters.html_parts import (
+    counts_from_one,
+    end_lines_of_code,
+    list_labels,
+    open_code,
+    rewrite_tables,
+)
 from local_rag.reading.converters.html_styles import apply_styles
 from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.decode import clean, declared_in_html, decode_with_notes
@@ -76,6 +82,7 @@ def main_content(page: "BeautifulSoup") -> tuple[str, tuple[str, ...]]:
     place_notes(page)
     notes = remove_invisible(page)
     write_marks(page)
+    end_lines_of_code(page)
     for table in page.find_all("table"):
         open_code(table)
     _unmark_parts_of_words(page)
@@ -132,11 +139,11 @@ def _extract(page: "BeautifulSoup", body: "Tag", total: int) -> str:
 
 def parse_html(text: str) -> "BeautifulSoup":
     """Parse a web page."""
-    from bs4 import BeautifulSoup
+    from local_rag.reading.converters.html_tree import Page
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about odd pages
-        return BeautifulSoup(text, "lxml")
+        return Page(text, "lxml")
 
 
 def remove_invisible(page: "BeautifulSoup") -> tuple[str, ...]:

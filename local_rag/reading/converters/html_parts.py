@@ -31,6 +31,7 @@ def rewrite_tables(page: "Tag") -> None:
     from bs4 import BeautifulSoup
 
     maker = BeautifulSoup("", "lxml")
+    end_lines_of_code(page)
     tables, within = page.find_all("table"), set[int]()
     for table in tables:  # what holds a table comes before it
         open_code(table)
@@ -94,14 +95,17 @@ def _holds_data(table: "Tag") -> bool:
     )
 
 
+def end_lines_of_code(page: "Tag") -> None:
+    """Write where lines of code within tables end as text."""
+    for code in page.find_all("pre"):
+        for end in code.find_all("br"):
+            if end.find_parent("table"):
+                end.replace_with("\n")
+
+
 def open_code(table: "Tag") -> None:
     """Take code of several lines out of a table that only lays it out, and leave out the numbers of its lines."""
-    from bs4.element import NavigableString
-
-    for end in table.select("pre br"):
-        end.replace_with(NavigableString("\n"))
-    codes = [pre for pre in table.find_all("pre") if "\n" in pre.get_text().strip()]
-    if not codes or table.find("table"):
+    if table.find("table") or not any("\n" in code.get_text().strip() for code in table.find_all("pre")):
         return
     for cell in table.find_all(["td", "th"]):
         if "".join(cell.get_text().split()).isdecimal():
