@@ -1,11 +1,14 @@
 """Several libraries in one server: each with its pages, people and history, all with the same models."""
 
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from starlette.testclient import TestClient
@@ -16,6 +19,7 @@ from local_rag.serving.served_models import SharedModels
 from local_rag.store.people_file import add_person
 from local_rag.web.app import make_app
 from local_rag.web.gate.access import Access
+from local_rag.web.gate.connections import Connections
 from local_rag.web.listening import Libraries, names_of, root_of
 from tests.support import served
 from tests.support.served import ADDRESS, PORT
@@ -198,6 +202,20 @@ def test_the_body_of_a_completion_is_read_only_of_whom_some_library_knows(opened
     assert 400 in status
     anna = {"authorization": f"Bearer {add_person(kites, 'Anna', 'reader')}"}
     assert "kite" in complete(opened, "our kites", anna).text
+
+
+def test_a_body_of_a_stranger_that_does_not_come_ends_its_connection(folder: Path, kites: Path) -> None:
+    """What was answered is read to its end: a look at one sign of it says nothing of the connection."""
+    apps = {
+        path.name: make_app(served.worker(path), hosts=["elsewhere"], access=Access(SECRET)) for path in (folder, kites)
+    }
+    with served.server(Libraries(apps), Connections(seconds=0.5)) as address:
+        port = urlsplit(address).port or 0
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: evil.example:{port}\r\nContent-Length: 999\r\n\r\n{{"
+        with socket.create_connection(("127.0.0.1", port), timeout=20) as opened:
+            opened.sendall(head.encode())
+            answered = b"".join(iter(partial(opened.recv, 65536), b""))
+    assert answered.startswith(b"HTTP/1.1 400")
 
 
 def test_strangers_see_the_same_form_below_every_name(opened: TestClient, folder: Path) -> None:
