@@ -155,7 +155,7 @@ class History:
             "LEFT JOIN pinned ON pinned.conversation_id = conversations.id "
             "WHERE person = ?1 AND (?2 IS NULL OR pinned.conversation_id IS NULL) "
             "AND conversations.id NOT IN (SELECT conversation_id FROM question_lists) "
-            "AND number < coalesce((SELECT number FROM conversations WHERE id = ?2), 9e18) "
+            "AND number < coalesce((SELECT number FROM conversations WHERE id = ?2 AND person = ?1), 9e18) "
             "AND (instr(lower(title), lower(?4)) OR EXISTS (SELECT 1 FROM turns AS said "
             "WHERE said.conversation_id = conversations.id "
             "AND (instr(lower(said.question), lower(?4)) OR instr(lower(said.answer), lower(?4))))) "
