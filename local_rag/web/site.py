@@ -33,6 +33,7 @@ from local_rag.web.changes.additions import AllowedFolders
 from local_rag.web.changes.document_changes import DocumentChanges
 from local_rag.web.forms import read_form
 from local_rag.web.gate.guard import ROOT, Visit
+from local_rag.web.views.document_html import show_line
 
 T = TypeVar("T")
 Named = Sequence[tuple[str, str]]
@@ -122,7 +123,7 @@ class Site:
         self._templates.filters["page_number"] = page_number
         # A path may be wrapped behind each slash, and not only in the middle of a word.
         self._templates.filters["breakable"] = lambda path: Markup("/<wbr>").join(path.split("/"))
-        self._templates.filters["duration"] = duration
+        self._templates.filters |= {"duration": duration, "struck": show_line}
 
     def fragment(self, template: str, **values: Any) -> str:
         """Render a part of a page; text from documents and models is escaped."""

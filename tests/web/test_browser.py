@@ -41,7 +41,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     documents = folder / "documents"
     documents.mkdir()
     (documents / "boat.txt").write_text("The boat leaves the harbour at seven. It carries twelve people.\n")
-    (documents / "leave.md").write_text("# Leave\n\n## Norway\n\nParents get 49 weeks.\n\n## Ireland\n\n26 weeks.\n")
+    (documents / "leave.md").write_text(
+        "# Leave\n\n## Norway\n\nParents get 49 weeks.\n\n## Ireland\n\n26 weeks.\n\n- שבועות 26.\n"
+    )
     (documents / "evil.md").write_text(
         "# <script>document.title='taken'</script>\n\nThe boat <img src=http://192.0.2.1/x>.\n"
     )
@@ -206,6 +208,26 @@ def test_a_document_is_rendered_and_a_link_opens_it_at_the_best_sentence(browser
     browser.find_element(By.PARTIAL_LINK_TEXT, "line by line").click()
     wait_until(lambda: bool(browser.find_elements(By.CSS_SELECTOR, ".lines .line")))
     assert "## Norway" in browser.find_element(By.CSS_SELECTOR, ".lines").text
+
+
+RUNS = """
+const item = document.querySelector(".rendered li"), text = item.firstChild, range = document.createRange();
+const [first, last] = [0, text.length - 1].map((at) => {
+  range.setStart(text, at);
+  range.setEnd(text, at + 1);
+  return range.getBoundingClientRect();
+});
+return [getComputedStyle(item).direction, first.x > last.x, item.getBoundingClientRect().right - first.right < 1];
+"""
+
+
+def test_a_paragraph_runs_from_right_to_left_where_its_letters_do(browser: Chrome, site: Site) -> None:
+    browser.get(f"{site.address}/search?q=weeks+Norway+parents")
+    card = next(one for one in browser.find_elements(By.CSS_SELECTOR, ".card") if "leave.md" in one.text)
+    browser.get(str(card.find_element(By.CSS_SELECTOR, ".place a").get_attribute("href")))
+    assert browser.execute_script(RUNS) == ["rtl", True, True]
+    heading = browser.find_element(By.CSS_SELECTOR, ".rendered h3")
+    assert heading.value_of_css_property("direction") == "ltr"
 
 
 def test_the_inspector_keeps_a_question(browser: Chrome, site: Site) -> None:

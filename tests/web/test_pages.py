@@ -150,7 +150,7 @@ def test_a_refusal_shows_what_came_closest_and_can_be_overruled(folder: Path) ->
 
 
 QUOTED = re.compile(
-    r'<blockquote class="quote"><div class="rendered">(?:<p.*?>)?(.*?)(?:</p>)?\n?</div>'
+    r'<blockquote class="quote"><div class="rendered" dir="auto">(?:<p.*?>)?(.*?)(?:</p>)?\n?</div>'
     r'<a class="cite" href="#(.*?)">\[(\d)\]</a> (.*?)</blockquote>'
 )
 
@@ -394,7 +394,7 @@ def test_the_inspector_has_every_stage_and_says_why_something_is_missing(client:
     begins = re.findall(r"<summary>(.*?)</summary>", page.partition("<tbody>")[2])
     assert any(one.startswith("Leave") for one in begins)
     assert not [one for one in begins if "#" in html.unescape(one)]
-    assert re.search('<div class="passage rendered"><h[2-6]>.*Leave', page)
+    assert re.search('<div class="passage rendered" dir="auto"><h[2-6]>.*Leave', page)
     assert "None." in client.get("/inspect?q=parental+leave&show=lost").text
     assert "No document of the library" in client.get("/inspect?q=boat&path=nowhere").text
 

@@ -15,7 +15,7 @@ from local_rag.passage_records import Passage
 from local_rag.retrieval.highlights import Mark, MarkKind, marks
 from local_rag.text.sentences import unwrapped
 from local_rag.text.sheet_rows import names_above
-from local_rag.web.views.document_html import TextKind, header_above, kind_of, open_fence, render
+from local_rag.web.views.document_html import TextKind, header_above, kind_of, open_fence, render, show_passage
 from local_rag.web.views.document_view import PART, address_of, find_place, view_document
 
 SIGNS = "ab1 .\n\n!?[]()`*_-<>&\"'#\u2022,|:\\~=+"
@@ -62,7 +62,8 @@ OURS = re.compile(
     r'|<p class="(?:plain|record)">|<span class="(?:beside|name)">|<li value="\d+">'
     r'|<mark class="(?:passage)? ?(?:best)? ?(?:term)?"(?: id="passage" tabindex="-1")?>'
     r"|<details open>|<summary>Quoted text</summary>"
-    r'|<div class="wide" tabindex="0" role="group" aria-label="Table">|<div class="block">|<span class="n">\d+</span>'
+    r'|<div class="wide" tabindex="0" role="group" aria-label="Table">|<div class="block">|<div dir="auto">'
+    r'|<span class="n">\d+</span>'
 )
 
 
@@ -196,6 +197,26 @@ def test_the_outline_of_a_long_document_is_complete() -> None:
     assert len(text) > 800_000
     outline = view_document(WholeDocument(1, "/a.md", "", "same", text, ())).outline
     assert [one.title for one in outline] == [f"Part {number}" for number in range(400)]
+
+
+def test_what_is_struck_out_is_shown_so_in_every_kind_of_document() -> None:
+    text = "The boat costs ~~4,000~~ 5,000 crowns, not ~1~."
+    for kind in ("markdown", "text"):
+        assert "costs <s>4,000</s> 5,000 crowns, not ~1~." in render(text, kind)
+    rows = render("Columns: boat; price\nRow 2: boat: Anna; price: ~~4000~~\nRow 3: boat: Berta; price: 5000", "sheet")
+    assert "<s>4000</s></td>" in rows
+    assert marked(str(render(text, "text", best(text, text)))) == [
+        "The boat costs ", "<s>4,000</s>", " 5,000 crowns, not ~1~.",
+    ]  # fmt: skip
+    assert render(text, "code") == f"<pre><code>{text}</code></pre>"
+
+
+def test_each_line_of_a_slide_is_a_line() -> None:
+    text = "# The boat\n\nLeaves at seven\nCarries twelve"
+    assert "seven<br>Carries" in show_passage(replace(PASSAGE, path="/a/boat.pptx", text=text), ())
+    assert "seven Carries" in show_passage(replace(PASSAGE, path="/a/boat.md", text=text), ())
+    slides = WholeDocument(1, "/a/boat.pptx", "Boat", "same", text, (replace(PASSAGE, text=text),))
+    assert "seven<br>Carries" in view_document(slides).rendered
 
 
 def test_wrapped_lines_are_joined_and_others_stay() -> None:

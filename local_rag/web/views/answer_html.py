@@ -14,7 +14,8 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markupsafe import Markup
 
-_RULES = ["blockquote", "code", "fence", "heading", "list", "hr", "table", "backticks", "emphasis", "newline", "escape"]
+_RULES = ["blockquote", "code", "fence", "heading", "list", "hr", "table"]
+_RULES += ["backticks", "emphasis", "strikethrough", "newline", "escape"]
 _CITATION = re.compile(r"\[(\d{1,3}(?:(?:, ?| ?[-\u2013] ?)\d{1,3}){0,20})\]")  # [1], [1, 2], [1-3]
 _LENTICULAR = re.compile(r"\u3010(\d{1,3})\u3011")  # as some models write a citation
 _MOST_CITED = 50

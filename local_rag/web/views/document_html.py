@@ -18,12 +18,16 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from local_rag.passage_records import Passage
-from local_rag.reading.formats import format_named
-from local_rag.retrieval.highlights import Mark
+from local_rag.reading.converters.tables import pipe_row
+from local_rag.reading.formats import format_named, kind_of_source
+from local_rag.retrieval.highlights import Mark, MarkKind
 from local_rag.text.list_labels import begins_item, label_at
+from local_rag.text.pipe_rows import cells_of
 from local_rag.text.sheet_rows import FIELD, RECORD, Cell, table_of
+from local_rag.text.struck import SIGN, struck_spans
 
 TextKind = Literal["markdown", "text", "sheet", "code"]
+_PieceKind = MarkKind | Literal["struck", "sign"]
 
 _SHEETS = ("sheets.", "open_document.convert_ods")  # converters that write rows
 # Those that write Markdown; mail may be either, and is shown as the text that it mostly is.
@@ -49,7 +53,6 @@ _HEADING = re.compile(r"#{1,6} (?=\S)")
 _NAMED = re.compile(r"[A-Z][\w.;=-]{1,60}:(?!//)")  # a field of a mail or of a card, which begins its line
 _FENCE = re.compile(r"^ {0,3}(```++|~~~++)([^\n`]*+)$", re.MULTILINE)
 _TABLE_RULE = re.compile(r"(?=[ |:]*+-)[ |:-]*+")
-_CELL_END = re.compile(r"(?<!\\)\|")
 _ELEMENTS = {  # a wide table scrolls, also by keyboard
     "table_open": '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>',
     "table_close": "</table></div>\n",
@@ -58,6 +61,7 @@ _ELEMENTS = {  # a wide table scrolls, also by keyboard
 # What a mail repeats of the one that it answers is folded.
 _QUOTED = "<details{}><summary>Quoted text</summary>"
 _SIGNS = " \n\t[]()<>*_~`|#\\!"
+_MARKS: tuple[MarkKind, ...] = ("passage", "best", "term")
 
 
 def kind_of(path: str) -> TextKind:
@@ -66,6 +70,11 @@ def kind_of(path: str) -> TextKind:
     if found.converter.startswith(_SHEETS):
         return "sheet"
     return "markdown" if found.converter.startswith(_MARKDOWN) else found.kind
+
+
+def keeps_lines(path: str) -> bool:
+    """Return whether each line of a paragraph is one of its own, as on a slide, by the suffix of the file."""
+    return kind_of_source(path) == "slides"
 
 
 def open_fence(text: str, end: int) -> str:
@@ -86,26 +95,29 @@ def header_above(text: str, table_header: str) -> str:
     if not first.lstrip().startswith("|") or (second and _TABLE_RULE.fullmatch(second)):
         return ""
     header = table_header.rpartition("\n")[2]
-    names = _cells(header if header.startswith("|") else "")
-    names += [""] * (len(_cells(first)) - len(names))
-    return f"| {' | '.join(names)} |\n|{' --- |' * len(names)}\n"
-
-
-def _cells(row: str) -> list[str]:
-    return [cell.strip() for cell in _CELL_END.split(row.strip().removeprefix("|").removesuffix("|"))] if row else []
+    names = cells_of(header if header.startswith("|") else "")
+    names += [""] * (len(cells_of(first)) - len(names))
+    return f"{pipe_row(names)}\n|{' --- |' * len(names)}\n"
 
 
 def show_passage(passage: Passage, marks: Sequence[Mark]) -> Markup:
     """Return the text of a passage as HTML."""
     kind = kind_of(passage.path)
     before = header_above(passage.text, passage.table_header) if kind in {"markdown", "text"} else ""
-    return render(passage.text, kind, marks, before=before, headings=passage.headings)
+    return render(passage.text, kind, marks, before=before, headings=passage.headings, breaks=keeps_lines(passage.path))
 
 
 def show_quote(passage: Passage, text: str, start: int) -> Markup:
     """Return what is quoted of a passage, from an offset on, as HTML; rows of a table have the header above them."""
     header = _table_header(passage.text[:start]) or passage.table_header
     return show_passage(replace(passage, text=text, table_header=header), ())
+
+
+def show_line(text: str) -> Markup:
+    """Return a line of a document as HTML, in which only what is struck out is marked."""
+    writer = _Writer(text, (), "", strikes=True)
+    writer.take(len(text))
+    return Markup("".join(writer.parts))  # noqa: S704  our own elements, with all text escaped
 
 
 def _table_header(text: str) -> str:
@@ -131,46 +143,48 @@ def render(
     first_line: int = 0,
     anchor: str = "",
     columns: Sequence[str] = (),
+    breaks: bool = False,
 ) -> Markup:
     """Return text of a document as HTML.
 
     `before` is read before the text, as the header of its table is. `heading` is the level of the highest heading, and
     `headings` are lines of plain text that are headings. With `first_line`, the blocks have the numbers of their lines,
     and headings ids with theirs. `anchor` is the id of the first mark of the strongest kind. `columns` are the names of
-    the columns of the sheet within which the text begins.
+    the columns of the sheet within which the text begins. With `breaks`, each line of a paragraph is one of its own.
     """
     moved = [Mark(mark.start + len(before), mark.end + len(before), mark.kind) for mark in marks]
-    writer = _Writer((before + text).translate(_LENGTH_KEPT), moved, anchor)
+    # Markdown has a rule of its own for what is struck out, and code none.
+    strikes = kind in {"text", "sheet"}
+    writer = _Writer((before + text).translate(_LENGTH_KEPT), moved, anchor, strikes=strikes)
     if kind == "code":
         writer.open("<pre><code>")
         writer.take(len(writer.text))
         writer.open("</code></pre>")
     else:
-        _Renderer(writer, kind, heading, headings, (first_line, before.count("\n")), columns).render()
+        _Renderer(writer, kind, heading, headings, (first_line, before.count("\n")), columns, breaks).render()
     return Markup("".join(writer.parts))  # noqa: S704  our own elements, with all text escaped
 
 
 class _Writer:
-    """The text, written from its beginning to its end, each piece escaped and marked."""
+    """The text, written from its beginning to its end, each piece escaped and marked; `strikes`: struck out too."""
 
-    def __init__(self, text: str, marks: Sequence[Mark], anchor: str) -> None:
+    def __init__(self, text: str, marks: Sequence[Mark], anchor: str, *, strikes: bool = False) -> None:
         self.text, self.done, self.parts = text, 0, list[str]()
-        kinds = {one.kind for one in marks if one.start < one.end}
+        shown = [one for one in marks if one.start < one.end]
+        spans: list[tuple[int, int, _PieceKind]] = [(one.start, one.end, one.kind) for one in shown]
+        kinds = {kind for *_, kind in spans}
         self._anchor = anchor
         self._anchored = next((kind for kind in ("best", "passage", "term") if kind in kinds), "") if anchor else ""
-        events = sorted(
-            event
-            for one in marks
-            if one.start < one.end
-            for event in ((one.start, 1, one.kind), (one.end, -1, one.kind))
-        )
-        open_marks, self._edges, self._classes = Counter[str](), [0], [""]
+        for start, end in struck_spans(text) if strikes else ():
+            spans += [(start, start + len(SIGN), "sign"), (start, end, "struck"), (end - len(SIGN), end, "sign")]
+        events = sorted(event for start, end, kind in spans for event in ((start, 1, kind), (end, -1, kind)))
+        open_kinds, self._edges, self._kinds = Counter[str](), [0], [frozenset[str]()]
         for offset, step, kind in events:
-            open_marks[kind] += step
+            open_kinds[kind] += step
             if offset > self._edges[-1]:
                 self._edges.append(offset)
-                self._classes.append("")
-            self._classes[-1] = " ".join(one for one in ("passage", "best", "term") if open_marks[one])
+                self._kinds.append(frozenset())
+            self._kinds[-1] = frozenset(one for one, count in open_kinds.items() if count)
 
     def open(self, element: str) -> None:
         """Write an element of ours."""
@@ -182,7 +196,8 @@ class _Writer:
 
     def is_marked(self, start: int, end: int) -> bool:
         """Return whether any of the text between two offsets is marked."""
-        return any(self._classes[bisect_right(self._edges, start) - 1 : bisect_right(self._edges, end - 1)])
+        pieces = self._kinds[bisect_right(self._edges, start) - 1 : bisect_right(self._edges, end - 1)]
+        return any(not kinds.isdisjoint(_MARKS) for kinds in pieces)
 
     def reach(self, offset: int) -> None:
         """Go on at an offset; what was passed over is written beside the text if it has a letter or digit."""
@@ -201,17 +216,22 @@ class _Writer:
             last = index + 1 == len(self._edges)
             stop = end if last else min(end, self._edges[index + 1])
             shown = self.text[self.done : stop]
-            self._piece(escape(shown.replace("\n", " ") if joined else shown), self._classes[index])
+            self._piece(escape(shown.replace("\n", " ") if joined else shown), self._kinds[index])
             self.done, index = stop, index + 1
 
-    def _piece(self, shown: Markup, classes: str) -> None:
+    def _piece(self, shown: Markup, kinds: Collection[str]) -> None:
+        if "sign" in kinds:
+            return
+        if "struck" in kinds:
+            shown = Markup("<s>{}</s>").format(shown)
+        classes = [one for one in _MARKS if one in kinds]
         if not classes:
             self.open(shown)
             return
         identified = ""
-        if self._anchored and self._anchored in classes.split():
+        if self._anchored in classes:
             identified, self._anchored = f' id="{self._anchor}" tabindex="-1"', ""
-        self.open(f'<mark class="{classes}"{identified}>{shown}</mark>')
+        self.open(f'<mark class="{" ".join(classes)}"{identified}>{shown}</mark>')
 
 
 class _Renderer:
@@ -228,9 +248,10 @@ class _Renderer:
         headings: Collection[str],
         numbered: tuple[int, int],
         columns: Sequence[str],
+        breaks: bool,
     ) -> None:
         self._writer, self._kind, self._heading, self._headings = writer, kind, heading, headings
-        self._columns = columns
+        self._columns, self._breaks = columns, breaks
         self._first_line, self._before = numbered
         self._starts = [0, *(line_break.end() for line_break in re.finditer("\n", writer.text)), len(writer.text)]
         self._row_end = 0  # of the row of a table in which it is
@@ -242,7 +263,7 @@ class _Renderer:
         for token in _PARSERS[self._kind].parse(writer.text):
             at_top = token.level == 0
             if at_top and token.nesting >= 0 and self._first_line and token.map:
-                writer.open(f'<div class="block"><span class="n">{self._number(token.map[0])}</span><div>')
+                writer.open(f'<div class="block"><span class="n">{self._number(token.map[0])}</span><div dir="auto">')
             self._write(token)
             if at_top and token.nesting <= 0 and self._first_line:
                 writer.open("</div></div>\n")
@@ -359,11 +380,11 @@ class _Renderer:
             self._align(token.content, limit)
 
     def _break(self, limit: int) -> None:
-        """Begin a line for a clause, such as `(a)`; write any other line break as a blank, marked as what is around."""
+        """Begin a line for a clause, such as `(a)`; write others as blanks, marked as what is around."""
         writer = self._writer
         end = writer.text.find("\n", writer.done, limit)
         before = writer.text[writer.text.rfind("\n", 0, max(end, 0)) + 1 : max(end, 0)]
-        if end >= 0 and _begins_line(writer.text, end + 1, before):
+        if end >= 0 and (self._breaks or _begins_line(writer.text, end + 1, before)):
             writer.open("<br>")
         elif writer.text[writer.done : writer.done + 1] == "\n" and writer.done < limit:
             writer.take(writer.done + 1, joined=True)
@@ -465,7 +486,7 @@ class _Renderer:
         writer.open(_ELEMENTS["table_open"].replace("<table>", '<table class="rows">'))
         if lines[0].startswith("Row "):
             writer.open("<thead><tr><th></th>")
-            writer.open("".join(f'<th scope="col">{escape(name)}</th>' for name in names))
+            writer.open("".join(f'<th scope="col">{show_line(name)}</th>' for name in names))
             writer.open("</tr></thead>\n")
         for start, line, cells in zip(starts, lines, table.rows, strict=True):
             is_header = line.startswith("Columns")

@@ -19,7 +19,7 @@ from local_rag.passage_records import Passage
 from local_rag.reading.markdown import find_headings
 from local_rag.retrieval.highlights import Mark
 from local_rag.text.sheet_rows import names_above
-from local_rag.web.views.document_html import header_above, kind_of, open_fence, render
+from local_rag.web.views.document_html import header_above, keeps_lines, kind_of, open_fence, render
 
 PART = 40_000  # characters shown at once
 _BEFORE = 4000  # of them before a passage
@@ -223,6 +223,7 @@ def _render(document: WholeDocument, part: tuple[int, int], marks: Sequence[Mark
         first_line=first_line,
         anchor="passage",
         columns=columns,
+        breaks=keeps_lines(document.path),
     )
 
 
