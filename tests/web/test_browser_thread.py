@@ -131,6 +131,38 @@ def test_what_waits_goes_on_after_a_stop_and_comes_back_after_a_failure(
         browser.execute_cdp_cmd("Network.emulateNetworkConditions", back)
 
 
+SEEN = """
+return [...document.querySelectorAll(arguments[0])].map((one) => one.checkVisibility());
+"""
+
+
+def test_every_turn_is_printed_with_what_it_cites_and_without_buttons(browser: Chrome, address: str) -> None:
+    ask(browser, address, FIRST)
+    send(browser, SECOND)
+    wait_until(lambda: len(texts(browser, ".turn[data-kept] .answer .prose")) == 2)
+    cited = ".card.cited .place"
+    assert browser.execute_script(SEEN, cited) == [False, True], "the evidence of an earlier turn is folded"
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        assert browser.execute_script(SEEN, cited) == [True, True]
+        assert not any(browser.execute_script(SEEN, "button, .button, .compose, .top, .side"))
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+
+
+def test_the_field_covers_no_answer_in_a_low_window(browser: Chrome, address: str) -> None:
+    size = {"width": 640, "height": 400, "deviceScaleFactor": 2, "mobile": False}  # of 1280 by 800, at 200 %
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    try:
+        browser.get(address)
+        assert browser.find_element(By.ID, "question").rect["y"] < size["height"]
+        ask(browser, address, FIRST)
+        turn, field = (browser.find_element(By.CSS_SELECTOR, one).rect for one in (".turn", ".compose"))
+        assert turn["y"] + turn["height"] <= field["y"]
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_two_tabs_ask_in_one_conversation(browser: Chrome, address: str, talker: Talker) -> None:
     here_asked, there_asked = (f"{QUESTION} {one}" for one in ("Here", "There"))  # no answer is kept of these
     ask(browser, address, FIRST)
