@@ -40,6 +40,17 @@ _NAMES = {
     "x-mac-roman": "mac_roman",
     "windows-874": "cp874",
 }
+# Code pages of Windows that Python knows by another name; Hebrew and Thai of Macintosh have the letters of Windows.
+_CODE_PAGES = {
+    708: "iso8859-6", 1200: "utf-16-le", 1201: "utf-16-be", 12000: "utf-32-le", 12001: "utf-32-be", 20127: "ascii",
+    10000: "mac_roman", 10001: "cp932", 10002: "cp950", 10003: "cp949", 10004: "mac_arabic", 10005: "cp1255",
+    10006: "mac_greek", 10007: "mac_cyrillic", 10008: "gb18030", 10010: "mac_romanian", 10017: "mac_cyrillic",
+    10021: "cp874", 10029: "mac_latin2", 10079: "mac_iceland", 10081: "mac_turkish", 10082: "mac_croatian",
+    20866: "koi8-r", 21866: "koi8-u", 20932: "euc_jp", 20936: "gb18030", 20949: "cp949", 38598: "iso8859-8",
+    50220: "iso2022_jp", 50221: "iso2022_jp_ext", 50222: "iso2022_jp_ext", 50225: "iso2022_kr",
+    51932: "euc_jp", 51936: "gb18030", 51949: "cp949", 52936: "hz", 54936: "gb18030",
+    **{28590 + part: f"iso8859-{part}" for part in range(1, 17)},
+}  # fmt: skip
 # Python's codecs that are no encodings of documents; some take quadratic time.
 _NO_ENCODINGS = {"idna", "punycode", "unicode_escape", "raw_unicode_escape", "utf_7", "undefined"}
 # Bytes of UTF-8 that other text contains by chance: one character in Western text, more in any other. If so many
@@ -98,6 +109,18 @@ def clean(text: str) -> str:
     """Make every newline a line feed, and leave out what is no text: colours of a terminal, NUL, lone surrogates."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _NOT_TEXT.sub("\ufffd", _OF_TERMINAL.sub("", text) if "\x1b" in text else text)
+
+
+def code_page(number: int, *, wide: bool = False) -> str | None:
+    """Return the encoding of a code page of Windows, None if Python has none.
+
+    UTF-16 and UTF-32 are none unless the text may be `wide`: programs name them beside text in single bytes.
+    """
+    try:
+        encoding = codecs.lookup(_CODE_PAGES.get(number, f"cp{number:03}")).name
+    except LookupError:
+        return None
+    return _SUPERSETS.get(encoding, encoding) if wide or not encoding.startswith(("utf-16", "utf-32")) else None
 
 
 def declared_in_html(data: bytes) -> str | None:

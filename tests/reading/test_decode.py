@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.errors import ReadError
-from local_rag.reading.decode import decode, decode_with_notes
+from local_rag.reading.decode import code_page, decode, decode_with_notes
 from local_rag.reading.read import parse
 
 # Language: a text, and the two encodings in which it was most often written before UTF-8.
@@ -190,3 +190,39 @@ def test_few_letters_and_signs_of_a_western_text_are_no_letters_of_another_scrip
 )
 def test_other_encodings_are_told_from_a_western_text(text: str, encoding: str) -> None:
     assert decode(text.encode(encoding)) == text
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (437, "café"),
+        (708, "مرحبا"),
+        (720, "مرحبا"),
+        (936, "联通"),
+        (950, "聯通"),
+        (1250, "Łódź"),
+        (1361, "가게"),
+        (10000, "café"),
+        (10007, "Ада"),
+        (10029, "Łódź"),
+        (20127, "plain"),
+        (20866, "Ада"),
+        (28591, "café"),
+        (28605, "5 €"),
+        (50220, "会議"),
+        (51932, "会議"),
+        (51949, "회의"),
+        (54936, "联通😀"),
+        (65001, "Łódź 😀"),
+    ],
+)
+def test_a_code_page_of_windows_is_an_encoding(number: int, text: str) -> None:
+    encoding = code_page(number)
+    assert encoding is not None
+    assert text.encode(encoding).decode(encoding) == text
+
+
+def test_a_code_page_that_python_lacks_or_that_is_wide_is_none_for_text_of_single_bytes() -> None:
+    assert [code_page(number) for number in (0, 1200, 12000, 57002, 2**32 - 1)] == [None] * 5
+    assert (code_page(1200, wide=True), code_page(57002, wide=True)) == ("utf-16-le", None)
+    assert "café".encode("cp037").decode(code_page(37) or "") == "café"

@@ -302,6 +302,28 @@ def test_a_message_of_outlook_in_html_or_rich_text() -> None:
     assert read.text == "Subject: S\n\nhello world"
 
 
+def read_in_code_pages(name: str, value: bytes, *pages: tuple[int, int]) -> str:
+    numbers = properties(*((number, 3, page) for number, page in pages))
+    folder = {**wide(**{"0037": "S"}), name: value, "__properties_version1.0": numbers}
+    return parse(Path("a.msg"), ole_file(folder)).text.partition("\n\n")[2]
+
+
+def test_narrow_text_of_outlook_is_in_the_code_page_of_the_message_and_html_in_that_of_the_internet() -> None:
+    message, internet = 0x3FFD, 0x3FDE
+    plain, markup = "__substg1.0_1000001E", "__substg1.0_10130102"
+    text = "Это небольшой документ. Правила отпуска."
+    pages = ((internet, 20866), (message, 1251))
+    assert read_in_code_pages(plain, text.encode("cp1251"), *pages) == text
+    assert read_in_code_pages(plain, text.encode("koi8-r"), pages[0]) == text
+    assert read_in_code_pages(markup, f"<p>{text}</p>".encode("koi8-r"), *pages) == text
+    assert read_in_code_pages("__substg1.0_1013001E", f"<p>{text}</p>".encode("cp1251"), *pages) == text
+    # Pages that Python knows by another name, a wide one of narrow text, one that it lacks, and more than four bytes.
+    assert read_in_code_pages(plain, "café".encode("mac_roman"), (message, 10000)) == "café"
+    assert read_in_code_pages(plain, "Größe".encode("cp1252"), (message, 1200), (internet, 28591)) == "Größe"
+    assert read_in_code_pages(plain, "Größe".encode("cp1252"), (message, 57002), (internet, 1252)) == "Größe"
+    assert read_in_code_pages(plain, "Łódź".encode("cp1250"), (message, 7 << 32 | 1250)) == "Łódź"
+
+
 @pytest.mark.parametrize("data", [b"just text", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"x" * 600])
 def test_other_files_are_not_read_as_messages_of_outlook(data: bytes) -> None:
     with pytest.raises(ReadError, match=r"not a message of Outlook|damaged MSG file"):
@@ -360,3 +382,13 @@ def test_the_message_and_files_in_winmail_are_read() -> None:
         message = mail(Subject="Lock")
         message.add_attachment(broken, maintype="application", subtype="ms-tnef", filename="winmail.dat")
         assert "Subject: Lock" in parse(Path("a.eml"), message.as_bytes()).text
+
+
+@pytest.mark.parametrize(("page", "text"), [(10000, "café"), (20866, "Ада"), (54936, "联通"), (57002, "café")])
+def test_winmail_in_a_code_page_that_python_knows_by_another_name_or_lacks(page: int, text: str) -> None:
+    encoding = {10000: "mac_roman", 20866: "koi8-r", 54936: "gb18030"}.get(page, "cp1252")
+    data = packed_by_outlook((0x00069007, struct.pack("<II", page, 0)), (0x0002800C, text.encode(encoding) + b"\0"))
+    message = mail(Subject="Lock")
+    message.set_content("")
+    message.add_attachment(data, maintype="application", subtype="ms-tnef", filename="winmail.dat")
+    assert text in parse(Path("a.eml"), message.as_bytes()).text

@@ -10,13 +10,13 @@ from local_rag.reading.converters.converted import Attachment, Converted
 from local_rag.reading.converters.html_pages import convert_whole_page
 from local_rag.reading.converters.mail import Message
 from local_rag.reading.converters.rich_text import convert_rtf, expand_rtf
-from local_rag.reading.decode import decode
+from local_rag.reading.decode import code_page, declared_in_html, decode
 
 _SUBJECT, _SENDER, _SENDER_ADDRESS, _TO, _CC = "0037", "0C1A", "5D01", "0E04", "0E03"
 _ADDRESS_WITHOUT_SMTP = "0C1F"
 _BODY, _HTML, _RTF = "1000", "1013", "1009"
 _FILE_NAME, _SHORT_NAME, _DISPLAY_NAME, _DATA = "3707", "3704", "3001", "3701"
-_SENT, _RECEIVED, _CODE_PAGES = 0x0039, 0x0E06, (0x3FDE, 0x3FFD)
+_SENT, _RECEIVED, _CODE_PAGE, _PAGE_OF_HTML = 0x0039, 0x0E06, 0x3FFD, 0x3FDE
 _DEEPEST = 10
 _MOST_ATTACHMENTS = 2000
 _EPOCH = datetime(1601, 1, 1, tzinfo=UTC)
@@ -42,8 +42,8 @@ class _Reader(Message):
     def read(self, folder: list[str]) -> dict[str, str]:
         """Read the message in a folder of the file; return its head."""
         numbers = self._numbers(folder)
-        page = next((numbers[name] for name in _CODE_PAGES if numbers.get(name)), 0)
-        charset = {65001: "utf-8", 20127: "ascii"}.get(page, f"cp{page}") if page else None
+        pages = [numbers.get(name, 0) & 0xFFFFFFFF for name in (_CODE_PAGE, _PAGE_OF_HTML)]
+        charset = next(filter(None, map(code_page, pages)), None)
         text = {name: self._text(folder, name, charset) for name in (_SUBJECT, _SENDER, _TO, _CC, _BODY)}
         address = self._text(folder, _SENDER_ADDRESS, charset) or self._text(folder, _ADDRESS_WITHOUT_SMTP, charset)
         sender = f"{text[_SENDER]} <{address}>" if "@" in address and address != text[_SENDER] else text[_SENDER]
@@ -56,7 +56,7 @@ class _Reader(Message):
         }
         head = {name: line for name, value in head.items() if (line := " ".join(value.split()))}
         self.sections.add("\n".join(f"{name}: {value}" for name, value in head.items()))
-        self._body(folder, text[_BODY], charset)
+        self._body(folder, text[_BODY], charset, code_page(pages[1], wide=True))
         at = len(folder)
         names = {entry[at] for entry in self._entries if len(entry) > at and list(entry[:at]) == folder}
         attached = sorted(name for name in names if name.startswith("__attach_version1.0_"))
@@ -65,17 +65,22 @@ class _Reader(Message):
         self.left_out["attachment* beyond the limit"] += len(attached[_MOST_ATTACHMENTS:])
         return head
 
-    def _body(self, folder: list[str], plain: str, charset: str | None) -> None:
+    def _body(self, folder: list[str], plain: str, charset: str | None, of_html: str | None) -> None:
         """Add the plain text, else the HTML, else the rich text."""
         if plain.strip():
             self.sections.add(plain)
-        elif html := self._stream(folder, _HTML, "0102") or self._text(folder, _HTML, charset).encode():
-            page = convert_whole_page(html, charset)
-            self.notes += page.notes
-            self.sections.add(page.text, "markdown")
+        elif html := self._stream(folder, _HTML, "0102"):
+            self._page(html, of_html, declared_in_html(html), charset)
+        elif markup := self._text(folder, _HTML, charset):
+            self._page(markup.encode(), "utf-8")
         elif rtf := self._stream(folder, _RTF, "0102"):
             rich = convert_rtf(expand_rtf(rtf))
             self.sections.add(rich.text, rich.kind, rich.headings, rich.tables)
+
+    def _page(self, html: bytes, *charsets: str | None) -> None:
+        page = convert_whole_page(html, *charsets)
+        self.notes += page.notes
+        self.sections.add(page.text, "markdown")
 
     def _attach(self, folder: list[str], charset: str | None) -> None:
         names = (self._text(folder, one, charset) for one in (_FILE_NAME, _DISPLAY_NAME, _SHORT_NAME))

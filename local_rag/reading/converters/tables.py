@@ -193,13 +193,17 @@ def pipe_table(names: Row, rows: Sequence[Row]) -> str:
 
 
 def table_in_cell(names: Row, rows: Sequence[Row]) -> str:
-    """Write a table that stands in a cell of another one, so that each value names its column: `(Day: Mon, Fee: 5)`."""
+    """Write a table that stands in a cell of another one, so that each value names its column: `(Day: Mon, Fee: 5)`.
+
+    The name of a column without values comes first.
+    """
     columns = [*names, *[""] * max(map(len, rows), default=0)]
+    empty = (name for at, name in enumerate(names) if name and not any(at < len(row) and row[at] for row in rows))
     lines = (
         ", ".join(f"{name}: {cell}" if name else cell for name, cell in zip(columns, row, strict=False) if cell)
-        for row in rows or [names]
+        for row in rows
     )
-    text = "; ".join(filter(None, lines))
+    text = "; ".join(filter(None, [", ".join(empty), *lines]))
     return f"({text})" if text else ""
 
 

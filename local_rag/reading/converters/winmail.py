@@ -8,15 +8,17 @@ from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Attachment
 from local_rag.reading.converters.html_pages import convert_whole_page
 from local_rag.reading.converters.rich_text import convert_rtf, expand_rtf
+from local_rag.reading.decode import code_page
 
 _SIGNATURE = 0x223E9F78
 _SUBJECT, _BODY, _PROPERTIES, _CODE_PAGE = 0x8004, 0x800C, 0x9003, 0x9007
 _BEGINS_FILE, _FILE_NAME, _FILE_DATA, _FILE_PROPERTIES = 0x9002, 0x8010, 0x800F, 0x9005
-_OF_TEXT, _OF_PAGE, _OF_RTF, _LONG_NAME = 0x1000, 0x1013, 0x1009, 0x3707  # properties
+_OF_TEXT, _OF_PAGE, _OF_RTF, _LONG_NAME, _PAGE_OF_HTML = 0x1000, 0x1013, 0x1009, 0x3707, 0x3FDE  # properties
 # How many bytes a value of a type has, with those that fill it up to four; the others say their length.
 _SIZES = {0x02: 4, 0x03: 4, 0x04: 4, 0x05: 8, 0x06: 8, 0x07: 8, 0x0A: 4, 0x0B: 4, 0x14: 8, 0x40: 8, 0x48: 16}
 _WIDE, _SEVERAL, _NAMED, _GUID = 0x1F, 0x1000, 0x8000, 16
 _MOST_FILES = 2000
+_USUAL = "cp1252"
 
 
 @dataclass(slots=True)
@@ -37,39 +39,40 @@ def read_winmail(data: bytes) -> Packed:
 
 
 def _read(data: bytes) -> Packed:
-    packed, code_page = Packed(), "cp1252"
+    packed, charset = Packed(), _USUAL
     names, files = list[str](), list[bytes]()
     for kind, value in _attributes(data):
         if kind == _CODE_PAGE:
-            code_page = _encoding(struct.unpack_from("<I", value)[0])
+            charset = code_page(struct.unpack_from("<I", value)[0]) or _USUAL
         elif kind == _BODY:
-            packed.texts.append(_text(value, code_page))
+            packed.texts.append(_text(value, charset))
         elif kind == _PROPERTIES:
-            _add_body(packed, dict(_properties(value)), code_page)
+            _add_body(packed, dict(_properties(value)), charset)
         elif kind == _BEGINS_FILE and len(files) < _MOST_FILES:
             names.append("")
             files.append(b"")
         elif not files:
             continue
         elif kind == _FILE_NAME:
-            names[-1] = names[-1] or _text(value, code_page)
+            names[-1] = names[-1] or _text(value, charset)
         elif kind == _FILE_DATA:
             files[-1] = value
         elif kind == _FILE_PROPERTIES and (found := dict(_properties(value)).get(_LONG_NAME)):
-            names[-1] = _text(found[1], "utf-16-le" if found[0] == _WIDE else code_page)
+            names[-1] = _text(found[1], "utf-16-le" if found[0] == _WIDE else charset)
     packed.texts = [text for text in packed.texts if text.strip()]
     packed.attachments = [Attachment(name or "part", file) for name, file in zip(names, files, strict=True) if file]
     return packed
 
 
-def _add_body(packed: Packed, properties: dict[int, tuple[int, bytes]], code_page: str) -> None:
+def _add_body(packed: Packed, properties: dict[int, tuple[int, bytes]], charset: str) -> None:
     """Add the text of a message, which stands in one of several forms."""
     if any(map(str.strip, packed.texts)):
         return
     if found := properties.get(_OF_TEXT):
-        packed.texts.append(_text(found[1], "utf-16-le" if found[0] == _WIDE else code_page))
+        packed.texts.append(_text(found[1], "utf-16-le" if found[0] == _WIDE else charset))
     elif found := properties.get(_OF_PAGE):
-        page = convert_whole_page(found[1])
+        _, number = properties.get(_PAGE_OF_HTML, (0, b""))
+        page = convert_whole_page(found[1], code_page(int.from_bytes(number[:4], "little"), wide=True))
         packed.texts.append(page.text)
         packed.notes += page.notes
     elif found := properties.get(_OF_RTF):
@@ -123,11 +126,4 @@ def _padded(length: int) -> int:
 
 
 def _text(value: bytes, encoding: str) -> str:
-    try:
-        return value.decode(encoding, errors="replace").rstrip("\0")
-    except LookupError:
-        return value.decode("cp1252", errors="replace").rstrip("\0")
-
-
-def _encoding(code_page: int) -> str:
-    return "utf-8" if code_page == 65001 else f"cp{code_page}"  # noqa: PLR2004
+    return value.decode(encoding, errors="replace").rstrip("\0")
