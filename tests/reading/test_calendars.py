@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from local_rag.answering.units import split_units
 from local_rag.document_records import Document
 from local_rag.reading.read import parse
@@ -41,3 +43,22 @@ def test_each_unit_says_of_which_entry_it_is() -> None:
         drill.text == "Event: Fire drill\nStart: 2026-05-28 17:00 UTC\nEnd: 2026-05-28 19:00 UTC\nDescription: Leave."
     )
     assert (rule.heading, rule.text) == ("Fire drill", "Do not run.")
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "says"),
+    [
+        ("DTSTART:20240503", "DTEND:20240503", False),
+        ("DTSTART;VALUE=DATE:20240503", "DTEND;VALUE=DATE:20240505", True),
+        ("DTSTART:20240503T100000Z", "DTEND:20240503T100000Z", False),
+        ("DTSTART;TZID=Europe/Oslo:20240503T100000", "DTEND;TZID=Europe/Oslo:20240503T093000", False),
+        ("DTSTART:20240503T100000", "DTEND;VALUE=DATE:20240503", False),
+        ("DTSTART;VALUE=DATE:20240503", "DTEND:20240503T100000", True),
+        ("DTSTART;TZID=Asia/Tokyo:20240503T100000", "DTEND;TZID=America/New_York:20240503T060000", True),
+    ],
+)
+def test_an_end_that_is_not_after_the_start_is_not_said(start: str, end: str, says: bool) -> None:
+    for lines in ((start, end), (end, start)):
+        text = calendar("SUMMARY:Watch\n" + "".join(f"{line}\n" for line in lines)).text
+        assert "Start: 2024-05-03" in text
+        assert ("End: " in text) is says

@@ -65,6 +65,8 @@ def _entries(text: str) -> Iterator[str]:
 def _entry(kind: str, lines: list[ContentLine], *, is_cancelled: bool) -> Iterator[str]:
     if is_cancelled and not any(name == "STATUS" for name, _, _ in lines):
         lines.insert(1, ("STATUS", {}, "CANCELLED"))
+    start = next((_moment(line) for line in lines if line[0] == "DTSTART"), None)
+    lines = [line for line in lines if line[0] != "DTEND" or not _is_within(_moment(line), start)]
     named = [(_NAMES[name], _value(name, options, value)) for name, options, value in lines if name in _NAMES]
     # Programs write the name of an entry anywhere: it comes first, or it would stand beside the times of the next.
     named.sort(key=lambda one: one[0] != "Event")
@@ -88,6 +90,23 @@ def _value(name: str, parameters: dict[str, str], value: str) -> str:
     if name == "DURATION":
         return _duration(value)
     return unescaped(value)
+
+
+def _moment(line: ContentLine) -> tuple[str, str | None] | None:
+    """Return when a time is, as digits that can be compared, and in which zone, which a whole day does not have."""
+    _, parameters, value = line
+    found = _TIME.fullmatch(value.strip())
+    if not found:
+        return None
+    *digits, utc = found.groups("")
+    return "".join(digits).ljust(12, "0"), ("UTC" if utc else parameters.get("TZID", "")) if digits[-1] else None
+
+
+def _is_within(end: tuple[str, str | None] | None, start: tuple[str, str | None] | None) -> bool:
+    """Return whether an end is not after its start, as far as their zones can be compared: such an end says nothing."""
+    if end is None or start is None:
+        return False
+    return end[0] <= start[0] and (None in {end[1], start[1]} or end[1] == start[1])
 
 
 def _time(value: str, zone: str) -> str:
