@@ -241,7 +241,7 @@ def _value_lines(table: TableAnswer) -> list[str]:
 def row_lines(table: TableAnswer, width: int) -> list[str]:
     """Return the first rows of what was computed as lines with columns below each other."""
     rows = [map(cell_as_text, row) for row in table.rows[:SHOWN_TABLE_ROWS]]
-    return lines_of_cells([[_cut_cell(cell, width) for cell in row] for row in (table.columns, *rows)]) if rows else []
+    return lines_of_cells([[shortened(cell, width) for cell in row] for row in (table.columns, *rows)]) if rows else []
 
 
 def lines_of_cells(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -250,9 +250,10 @@ def lines_of_cells(rows: Sequence[Sequence[str]]) -> list[str]:
     return ["  ".join(cell.ljust(size) for cell, size in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def _cut_cell(text: str, width: int) -> str:
+def shortened(text: str, most: int) -> str:
+    """Return a text as one line of at most this many characters."""
     line = one_line(text)
-    return line if len(line) <= width else f"{line[: width - 1]}…"
+    return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def table_as_dict(table: TableAnswer, name: Name = display_path) -> dict[str, Any]:

@@ -20,8 +20,9 @@ from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from local_rag.asking import HOST
+from local_rag.display import shortened
 from local_rag.errors import LocalRagError
-from local_rag.mcp.shapes import RULES, SHAPES, listed_tools, shortened, write_instructions
+from local_rag.mcp.shapes import RULES, SHAPES, listed_tools, write_instructions
 from local_rag.mcp.token_budget import as_text
 from local_rag.mcp.tool_arguments import Arguments
 from local_rag.mcp.tools import HANDLERS

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from local_rag.display import one_line
+from local_rag.display import one_line, shortened
 from local_rag.mcp.tool_arguments import (
     Arguments,
     AskArguments,
@@ -182,9 +182,3 @@ def write_instructions(paths: Collection[str], roots: Sequence[Path]) -> str:
     more = ", ..." if len(folders) > _MOST_NAMES else ""
     below = f" of {', '.join(folders[:_MOST_NAMES])}{more}" if folders else ""
     return f"The user's own library: {held}{f' ({types})' if types else ''}{below}. {RULES}"[:MAX_INSTRUCTIONS]
-
-
-def shortened(text: str, most: int) -> str:
-    """Return a text as one line of at most this many characters."""
-    line = one_line(text)
-    return line if len(line) <= most else f"{line[: most - 1]}…"

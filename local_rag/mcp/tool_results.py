@@ -18,12 +18,17 @@ class DifferingWords(BaseModel):
     written: str
 
 
-class StatementQuote(BaseModel):
-    """A quotation for or against a statement, with its place."""
+class QuotedPlace(BaseModel):
+    """Text of a document, word for word, and where it stands."""
 
     text: str
     location: str
     section: str
+
+
+class StatementQuote(QuotedPlace):
+    """A quotation for or against a statement, with its place."""
+
     differs: list[DifferingWords]
 
 
@@ -105,14 +110,6 @@ class FindResults(BaseModel):
     complete: bool = Field(description="Whether all documents were examined.")
     left_out: int = 0
     notes: list[str] = Field(default_factory=list)
-
-
-class QuotedPlace(BaseModel):
-    """Text of a document, word for word, and where it stands."""
-
-    text: str
-    location: str
-    section: str
 
 
 class ChangedValue(BaseModel):
