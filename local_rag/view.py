@@ -57,10 +57,9 @@ from local_rag.store.history_file import count_use
 from local_rag.store.storage_errors import storage_errors
 from local_rag.understanding.question_reader import read_plan
 from local_rag.understanding.replies import reply_to_small_talk
-from local_rag.verification.entailment import log_odds_of
 from local_rag.verification.evidence import MOST_PASSAGES
+from local_rag.verification.judge import log_odds_of, verify_text
 from local_rag.verification.verdicts import Checked, Verification
-from local_rag.verification.verifier import verify_text
 
 _EXTRACTED_FROM = 4  # passages of a long document that are read for a question of a table
 _NOT_CALIBRATED = (
@@ -243,16 +242,6 @@ class View:
             find(self.settings, "answer")
             return log_odds_of(self._open_answerer().generator, quotation, statement)
         return None
-
-    def _passages_like(self, text: str, *, top: int, filters: Filters) -> list[Passage]:
-        """Return the passages that are most like a statement; it is no question, and no reader is asked."""
-        return self._trace(Question(text[:MAX_QUESTION]), top=top, filters=filters, rerank=False).passages
-
-    def _first_quoting(self, words: str, filters: Filters) -> Passage | None:
-        """Return the first place of a document that has these words one after the other; None if none has."""
-        asked = FindQuestion("documents", "words", phrases=(Phrase(words, exact=True),))
-        found = self._find(Question(words[:MAX_QUESTION]), asked, filters, stop=never)
-        return found.places[0].passage if found and found.places else None
 
     def correct_cell(self, document_id: int, column: Column, cell: Cell | None) -> None:
         """Keep a person's cell of a document in place of what the model said; None lets the model's count again."""
@@ -519,14 +508,19 @@ class _LookedUp:
     filters: Filters
 
     def search(self, text: str, within: Sequence[str] = ()) -> Sequence[Passage]:
-        """Return the passages that fit a text best, of all documents or of those with these paths."""
-        places = tuple(map(literal_path, within))
+        """Return the passages that fit a text best, of all documents or of those with these paths.
+
+        It is no question, so no reader is asked.
+        """
+        places, trace = tuple(map(literal_path, within)), self.view._trace
         limits = replace(self.filters, within=places) if places else self.filters
-        return self.view._passages_like(text, top=MOST_PASSAGES, filters=limits)
+        return trace(Question(text[:MAX_QUESTION]), top=MOST_PASSAGES, filters=limits, rerank=False).passages
 
     def quoting(self, words: str) -> Passage | None:
-        """Return a place of some document that has these words one after the other; None if none has."""
-        return self.view._first_quoting(words, self.filters)
+        """Return the first place of a document that has these words one after the other; None if none has."""
+        asked = FindQuestion("documents", "words", phrases=(Phrase(words, exact=True),))
+        found = self.view._find(Question(words[:MAX_QUESTION]), asked, self.filters, stop=never)
+        return found.places[0].passage if found and found.places else None
 
     def named(self) -> Sequence[NamedDocument]:
         """Return what the documents are called."""

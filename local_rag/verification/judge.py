@@ -1,23 +1,73 @@
-"""Judge a statement by the documents: what says it, whether that is the document that it names, and the newest one."""
+"""Check the statements of a text: what says them, whether that is the document that they name, and the newest one."""
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from local_rag.answer_records import Verdict
+from local_rag.answering.prompt import closing_prompt, opening_prompt, quote
+from local_rag.asking import require_checkable
 from local_rag.document_records import page_number
+from local_rag.llama.generator import Generator, log_odds_of_yes, never
 from local_rag.passage_records import Passage
+from local_rag.progress_records import Progress
 from local_rag.text.tokens import keyword_tokens
-from local_rag.verification.claims import Claim
+from local_rag.verification.claims import Claim, read_claims
 from local_rag.verification.evidence import Candidate, Documents, Mention, Names, candidates_for, place_of, verbatim
 from local_rag.verification.judgement import DIFFERS, GUESSED, MISSING, SAME, Judgement, judged, settled
-from local_rag.verification.verdicts import Checked, Difference, Evidence
+from local_rag.verification.verdicts import Checked, Difference, Evidence, Verification
 
 Holds = Callable[[str, str], float | None]
 """Returns a model's log odds that a quotation says a statement; None if there is no model."""
+_REQUEST = "Statement: {statement}\nDoes the quotation say that the statement is true? Reply Yes or No."
+_LONGEST = 1500  # characters of a quotation and of a statement that a model reads
 _NEAR = 0.1  # by which a candidate may be weaker than the best one and still decide
 _SAME_DOCUMENT = 0.02  # what a candidate gains that stands in the same document as the statement before
 _OUTDATED = 0.001  # what one loses that stands in an older version
 _MOST_QUOTES = 3
+_MOST_STATEMENTS = 5000  # of a text
+
+
+def verify_text(
+    text: str,
+    documents: Documents,
+    holds: Holds,
+    *,
+    first: int = 0,
+    seconds: float | None = None,
+    progress: Callable[[Progress], None] = lambda _progress: None,
+    on_statement: Callable[[Checked], None] = lambda _checked: None,
+    stop: Callable[[], bool] = never,
+) -> Verification:
+    """Check the statements of a text in order, from number `first` on; `on_statement` receives each when it is checked.
+
+    After `seconds`, or once `stop` returns True, the rest is left out; of a text with statements one is checked.
+    """
+    require_checkable(text)
+    started, names = time.monotonic(), Names(documents.named())
+    claims = list(read_claims(text, names.at))
+    judge, checked = Judge(documents, names, holds), list[Checked]()
+    for claim in claims[first:_MOST_STATEMENTS]:
+        spent = time.monotonic() - started
+        if checked and (stop() or (seconds is not None and spent > seconds)):
+            break
+        rate = f"{len(checked) / spent:.1f} a second" if checked and spent else ""
+        progress(Progress("verify", first + len(checked), len(claims), rate))
+        checked.append(judge.check(claim))
+        on_statement(checked[-1])
+    progress(Progress("verify", first + len(checked), len(claims)))
+    return Verification(text, tuple(checked), max(0, len(claims) - first - len(checked)))
+
+
+def log_odds_of(generator: Generator, quotation: str, statement: str) -> float | None:
+    """Return a model's log odds that a quotation says a statement, by its first token; None if none are told."""
+    model = generator.model
+    read = model.tokenize(f"Quotation:\n{quote(quotation[:_LONGEST])}\n\n")
+    request = _REQUEST.format(statement=quote(" ".join(statement.split())[:_LONGEST]))
+    told = generator.log_probabilities([*opening_prompt(model), *read], closing_prompt(request, model))
+    odds = math.nan if told is None else log_odds_of_yes(told, model)
+    return None if math.isnan(odds) else odds
 
 
 class Judge:

@@ -8,9 +8,9 @@ import pytest
 from local_rag.asking import require_checkable
 from local_rag.errors import QuestionError
 from local_rag.serving.answer_markdown import escaped
+from local_rag.verification.judge import verify_text
 from local_rag.verification.report import verification_as_dict, verification_as_lines, verification_as_markdown
 from local_rag.verification.verdicts import Verification
-from local_rag.verification.verifier import verify_text
 from local_rag.verification.word_report import verification_as_word
 from tests.fakes import passage
 from tests.verification.looked_up import NO_MODEL, InMemory
