@@ -4,10 +4,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Protocol
 
 from local_rag.holdings.access import Access
-from local_rag.index.protocol import Indexes
 from local_rag.indexing.indexer import Indexer, IndexReport
 from local_rag.indexing.sentence_writer import plan_of
 from local_rag.llama.generator import never
@@ -24,17 +22,10 @@ from local_rag.store.erasing import erasing, order_erasing, ordered_erasures
 from local_rag.store.storage_errors import storage_errors
 
 
-class MakeIndexer(Protocol):
-    """The interface of what makes an indexer."""
-
-    def __call__(self, store: Store, progress: OnProgress, indexes: Indexes | None = None) -> Indexer:
-        """Return an indexer for an open store that publishes in `indexes`; the caller holds the lock."""
-
-
 class Upkeep:
-    """What keeps a library in order; who uses it sees all of the library."""
+    """What keeps a library in order; who uses it sees all of the library. `make_indexer` is that of the library."""
 
-    def __init__(self, access: Access, make_indexer: MakeIndexer) -> None:
+    def __init__(self, access: Access, make_indexer: Callable[..., Indexer]) -> None:
         self._access, self._make_indexer = access, make_indexer
 
     def write_contexts(self, *, stop: Callable[[], bool] = never, progress: OnProgress = ignore) -> IndexReport:

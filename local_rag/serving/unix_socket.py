@@ -9,7 +9,7 @@ import struct
 import sys
 from contextlib import aclosing
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from local_rag.answer_records import Written
 from local_rag.errors import LocalRagError, QuestionError, StoppedError
@@ -23,30 +23,12 @@ from local_rag.serving.requests import AskRequest, Caller, FindRequest, SearchRe
 from local_rag.serving.service import Service
 from local_rag.serving.socket_client import environment, running, socket_path, stop_left
 
+if TYPE_CHECKING:  # it makes a server itself
+    from local_rag.serving.left import Left
+
 _LONGEST_LINE = 64 * 1024
 _LINE_SECONDS = 10.0
 _PING_SECONDS = 3600.0  # the client needs no pings
-
-
-class Staying(Protocol):
-    """How long a process that a command has left behind stays, and what ends it."""
-
-    @property
-    def minutes(self) -> float:
-        """Return for how long it stays after each question."""
-
-    @property
-    def seconds_left(self) -> float:
-        """Return for how long it stays if nobody asks."""
-
-    def is_current(self) -> bool:
-        """Return whether the library is still the one that was opened, with the same settings."""
-
-    def leave(self) -> None:
-        """End the process once it has done what it was asked for."""
-
-    def end(self) -> None:
-        """End the process at once."""
 
 
 class SocketServer:
@@ -56,7 +38,7 @@ class SocketServer:
     has left behind is `staying`, on a `listener` that the command has made.
     """
 
-    def __init__(self, service: Service, staying: Staying | None = None, listener: socket.socket | None = None) -> None:
+    def __init__(self, service: Service, staying: "Left | None" = None, listener: socket.socket | None = None) -> None:
         self._service, self._staying, self._listener = service, staying, listener
         self._library = service.library.folder
         self._path = socket_path(self._library)
