@@ -179,14 +179,13 @@ class Service:
 
         They are those of a few documents, so that other questions need not wait for all.
         """
-        worker = self.worker
 
         def work(library: Library, job: Job[int]) -> int:
             self._audit(library, caller, table=table.name, questions=[column.question for column in table.columns])
             began = time.monotonic()
 
             def stop() -> bool:
-                return job.ended() or bool(worker.waiting) or time.monotonic() - began > _TURN_SECONDS
+                return self._gives_way(job) or time.monotonic() - began > _TURN_SECONDS
 
             seen, newest = library.seen_by(caller.person.limits), table.newest
             return seen.extract(table.columns, filters=table.filters, newest=newest, most=most, stop=stop).missing
@@ -211,15 +210,10 @@ class Service:
 
     def verify(self, request: VerifyRequest, caller: Caller) -> Job[Verification]:
         """Queue a turn of checking a text; it gives way to other jobs, and the rest is left out."""
-        worker = self.worker
 
         def work(library: Library, job: Job[Verification]) -> Verification:
             self._audit(library, caller, checked=len(request.text))
-
-            def stop() -> bool:
-                return job.ended() or bool(worker.waiting)
-
-            seen = library.seen_by(caller.person.limits)
+            seen, stop = library.seen_by(caller.person.limits), partial(self._gives_way, job)
             how = dict[str, Any](model=request.model, first=request.first, seconds=request.seconds)
             found = seen.verify(request.text, filters=request.filters, stop=stop, **how)
             job.check()
@@ -232,17 +226,19 @@ class Service:
 
         Jobs of other libraries would not be seen, so nothing is read where they wait for this one.
         """
-        worker, limits = self.worker, caller.person.limits
+        worker = self.worker
 
         def work(library: Library, job: Job[None]) -> None:
-            def stop() -> bool:
-                return bool(worker.waiting) or job.ended()
-
-            library.seen_by(limits).read_ahead(request.question, request.options, stop=stop)
+            seen, stop = library.seen_by(caller.person.limits), partial(self._gives_way, job)
+            seen.read_ahead(request.question, request.options, stop=stop)
 
         if not worker.waiting and not worker.shares_turns:
             with suppress(LocalRagError):  # of which the answer tells
                 worker.submit(Job(work))
+
+    def _gives_way(self, job: Job[Any]) -> bool:
+        """Return whether a job ends early: nobody wants it any more, or another one waits."""
+        return job.ended() or bool(self.worker.waiting)
 
     def _submit(
         self,
