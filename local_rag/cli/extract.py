@@ -2,8 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,6 @@ from local_rag.cli.loaded import Loaded
 from local_rag.cli.options import (
     FILE,
     Command,
-    as_of_option,
-    filter_options,
     json_option,
     library_options,
     model_option,
@@ -24,6 +20,7 @@ from local_rag.cli.options import (
     say_if_indexed,
     say_what_is_missing,
     stopping,
+    version_options,
 )
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import counted, display_path, one_line, printable_json
@@ -54,8 +51,7 @@ from local_rag.serving.table_files import read_columns
 @click.option("--first", type=click.IntRange(min=1), metavar="N", help="Only the first N documents, as a preview.")
 @library_options
 @model_option("answer", "answer with")
-@filter_options
-@as_of_option
+@version_options
 @json_option
 def command(
     columns: Path | None,
@@ -65,7 +61,6 @@ def command(
     first: int | None,
     library: Path,
     filters: Filters,
-    as_of: date | None,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -87,8 +82,7 @@ def command(
         require_form(output)
         if columns and output.resolve() == columns.resolve():
             raise QuestionError(f"{one_line(display_path(output))} holds the columns; name another file for the table.")
-    limits = replace(filters, as_of=as_of)
-    request = {"do": "extract", "columns": asked, "filters": limits, "newest": newest, "most": first or 0}
+    request = {"do": "extract", "columns": asked, "filters": filters, "newest": newest, "most": first or 0}
     with open_library(library, **settings) as opened:
         if output:
             say_if_indexed(opened, output)
@@ -97,12 +91,12 @@ def command(
                 table = table_from(served["found"])
             else:
                 table = opened.extract(
-                    asked, filters=limits, newest=newest, most=first or 0, progress=progress, stop=stopped.is_set
+                    asked, filters=filters, newest=newest, most=first or 0, progress=progress, stop=stopped.is_set
                 )
                 progress.stop()
                 say_what_is_missing(opened)
     if not table.rows:
-        raise QuestionError(no_matching_document(library, limits) if limits else "The library holds no documents.")
+        raise QuestionError(no_matching_document(library, filters) if filters else "The library holds no documents.")
     if output:
         write_table(output, table)
     _report(asked, table, output, as_json=as_json)

@@ -7,7 +7,7 @@ import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from threading import Event
@@ -267,7 +267,7 @@ within_option = click.option(
     help="Only documents that match a pattern such as 'policies/**' below an indexed folder, or that are below "
     "an absolute path; repeat for several alternatives.",
 )
-as_of_option = click.option(
+_as_of_option = click.option(
     "--as-of",
     type=Day(),
     metavar="DATE",
@@ -303,11 +303,16 @@ def filter_options(function: F) -> F:
     """Add the options that limit the documents to search; the command receives them as `filters`."""
 
     @functools.wraps(function)
-    def filtered(*, within: tuple[str, ...], **others: Any) -> Any:
+    def filtered(*, within: tuple[str, ...], as_of: date | None = None, **others: Any) -> Any:
         limits = {name: others.pop(name) for name in ("types", "since", "before", "tags")}
-        return function(filters=Filters(_also_from_here(within), **limits), **others)
+        return function(filters=Filters(_also_from_here(within), **limits, as_of=as_of), **others)
 
     return _filters(filtered)  # type: ignore[return-value]
+
+
+def version_options(function: F) -> F:
+    """Add the options that limit the documents, and the one that chooses of several versions, all as `filters`."""
+    return filter_options(_as_of_option(function))
 
 
 def _also_from_here(within: tuple[str, ...]) -> tuple[str, ...]:
@@ -367,12 +372,12 @@ def search_options(function: F) -> F:
     """Add the options of a search; the command receives them as `options`, an AskOptions record."""
 
     @functools.wraps(function)
-    def command(*, no_rerank: bool, filters: Filters, as_of: date | None, **others: Any) -> Any:
+    def command(*, no_rerank: bool, filters: Filters, **others: Any) -> Any:
         chosen = {name: others.pop(name) for name in _ANSWER_OPTIONS if name in others}
-        options = AskOptions(rerank=not no_rerank, filters=replace(filters, as_of=as_of), **chosen)
+        options = AskOptions(rerank=not no_rerank, filters=filters, **chosen)
         return function(options=options, **others)
 
-    return _search_options(filter_options(as_of_option(command)))  # type: ignore[return-value]
+    return _search_options(version_options(command))  # type: ignore[return-value]
 
 
 def ask_options(function: F) -> F:

@@ -1,7 +1,6 @@
 """The commands that find passages: `search` the best ones, `find` all of them."""
 
-from dataclasses import asdict, replace
-from datetime import date
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,6 @@ from local_rag.cli.loaded import Loaded
 from local_rag.cli.options import (
     FILE,
     Command,
-    as_of_option,
-    filter_options,
     json_option,
     library_options,
     model_option,
@@ -24,6 +21,7 @@ from local_rag.cli.options import (
     say_what_is_missing,
     search_options,
     stopping,
+    version_options,
 )
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import (
@@ -130,8 +128,7 @@ def passage_as_text(number: int, passage: Passage, *, explain: bool = False) -> 
 @click.argument("question")
 @library_options
 @model_option("embed", "embed with")
-@filter_options
-@as_of_option
+@version_options
 @click.option("--count", is_flag=True, help="Count the documents with the text of QUESTION, as it stands.")
 @click.option("--not", "negated", is_flag=True, help="Find the documents without the text of QUESTION.")
 @click.option("--about", is_flag=True, help="Find the documents that deal with the text of QUESTION.")
@@ -142,7 +139,6 @@ def find(
     question: str,
     library: Path,
     filters: Filters,
-    as_of: date | None,
     count: bool,
     negated: bool,
     about: bool,
@@ -159,7 +155,6 @@ def find(
     a long search and shows what it has found.
     """
     require_question(question)
-    filters = replace(filters, as_of=as_of)
     if table is not None:
         with writable(table):
             if permissions_of_regular(table) is not None and table.stat().st_size:

@@ -2,8 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +11,6 @@ from local_rag.asking import Filters
 from local_rag.cli.options import (
     FILE,
     Command,
-    as_of_option,
-    filter_options,
     json_option,
     library_options,
     model_option,
@@ -22,6 +18,7 @@ from local_rag.cli.options import (
     say_if_indexed,
     say_what_is_missing,
     stopping,
+    version_options,
 )
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import display_path, one_line, printable, printable_json
@@ -56,8 +53,7 @@ _FORMS = (".md", ".docx", ".json", ".txt")
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Check for at most so many seconds.")
 @library_options
 @model_option("answer", "decide with")
-@filter_options
-@as_of_option
+@version_options
 @json_option
 def command(
     text: str,
@@ -67,7 +63,6 @@ def command(
     seconds: float | None,
     library: Path,
     filters: Filters,
-    as_of: date | None,
     as_json: bool,
     **settings: Any,
 ) -> None:
@@ -84,14 +79,13 @@ def command(
     if output:
         require_place(output)
     written = _read(text)
-    limits = replace(filters, as_of=as_of)
     with open_library(library, **settings) as opened, IndexProgress() as progress:
         opened.documents.require_any()
         if output:
             say_if_indexed(opened, output)
         with stopping("Stopping; the rest is not checked.") as stopped:
             found = opened.verify(
-                written, filters=limits, model=model, seconds=seconds, progress=progress, stop=stopped.is_set
+                written, filters=filters, model=model, seconds=seconds, progress=progress, stop=stopped.is_set
             )
         progress.stop()
         say_what_is_missing(opened)
