@@ -128,6 +128,14 @@ def as_listed(path: Path, disk: Disk = LOCAL_DISK) -> Path:
     return found
 
 
+def state_of(path: Path) -> tuple[int, int, int] | None:
+    """Return what changes with the content of a file: its inode, its time and last its size; None without a file."""
+    with contextlib.suppress(OSError):
+        status = path.stat()
+        return status.st_ino, status.st_mtime_ns, status.st_size
+    return None
+
+
 @contextlib.contextmanager
 def writable(shown: Path | str) -> Iterator[None]:
     """Turn what keeps a file from being written into a sentence."""
@@ -324,15 +332,15 @@ def in_checkout() -> bool:
     return (_PARENT / "pyproject.toml").is_file()
 
 
-def index_command(folder: Path, paths: str = "") -> str:
-    """Return the command that indexes paths, or without them all that was indexed before, into a library."""
+def command_for(folder: Path, *words: str) -> str:
+    """Return a command of local-rag for a library, which is named unless it is the usual one."""
     given = [] if folder.resolve() == DEFAULT_FOLDER.resolve() else ["--library", shlex.quote(str(folder))]
-    return " ".join(["local-rag index", *filter(None, [paths]), *given])
+    return " ".join(["local-rag", *words, *given])
 
 
 def no_library(folder: Path) -> str:
     """Say that there is no library in a folder, and how to make one."""
-    return f"There is no library in {folder}; make one with `{index_command(folder, 'PATH')}`."
+    return f"There is no library in {folder}; make one with `{command_for(folder, 'index', 'PATH')}`."
 
 
 def extra_command(name: str) -> str:

@@ -1,6 +1,5 @@
 """Let a process answer whose models are loaded: a running server, or one that this command leaves behind."""
 
-import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -10,7 +9,7 @@ import click
 
 from local_rag.cli.options import has_own_process
 from local_rag.display import duration, one_line
-from local_rag.files import DEFAULT_FOLDER
+from local_rag.files import command_for
 from local_rag.progress_records import Progress
 from local_rag.serialization import from_plain
 from local_rag.serving.leaving import leave, may_leave
@@ -22,18 +21,12 @@ if TYPE_CHECKING:
 _STARTING_SECONDS = 60.0  # until the first line of a process that is still being started
 
 
-def stop_command(library: Path) -> str:
-    """Return the command that ends the process that was left behind for a library."""
-    is_usual = library.resolve() == DEFAULT_FOLDER.resolve()
-    return "local-rag stop" if is_usual else f"local-rag stop --library {shlex.quote(str(library))}"
-
-
 def running_as_text(found: Running, library: Path) -> str:
     """Describe the server of a library that is running."""
     if found.seconds_left is None:
         return f"Process {found.process} serves this library."
     left = duration(found.seconds_left)
-    return f"Process {found.process} keeps the models loaded, for {left}; `{stop_command(library)}` ends it."
+    return f"Process {found.process} keeps the models loaded, for {left}; `{command_for(library, 'stop')}` ends it."
 
 
 class Loaded:
@@ -99,4 +92,4 @@ class Loaded:
     def _say(self) -> None:
         if self.stays:
             minutes = f"{self.stays:g} minute{'' if self.stays == 1 else 's'}"
-            click.echo(f"Models stay loaded for {minutes}; `{stop_command(self._library)}` ends this.", err=True)
+            click.echo(f"Models stay loaded for {minutes}; `{command_for(self._library, 'stop')}` ends this.", err=True)

@@ -35,7 +35,7 @@ from local_rag.cli.options import (
 )
 from local_rag.display import one_line, printable_json
 from local_rag.errors import LibraryError, LocalRagError, QuestionError
-from local_rag.files import index_command, needs_package
+from local_rag.files import command_for, needs_package
 from local_rag.offline import Cluster, Network, close, is_loopback
 from local_rag.serving.socket_client import ask_server, is_served
 
@@ -178,7 +178,7 @@ def _name_missing(libraries: Sequence[Path]) -> None:
     """Say which libraries do not exist, because a path may be mistyped; the page can make them."""
     for folder in libraries:
         if not folder.exists():
-            made = index_command(folder, "PATH")
+            made = command_for(folder, "index", "PATH")
             click.echo(f"There is no library in {folder} yet; the page makes one, or `{made}`.", err=True)
 
 

@@ -24,7 +24,7 @@ from local_rag.catalogue.overview import Overview, draft_questions, overview
 from local_rag.digests.named_documents import NamedDocuments
 from local_rag.display import Name, names_below
 from local_rag.errors import LibraryError
-from local_rag.files import index_command
+from local_rag.files import command_for
 from local_rag.holdings.access import Access
 from local_rag.passage_records import Passage
 from local_rag.reading.formats import is_expected
@@ -103,7 +103,7 @@ class Documents:
     def require_any(self) -> None:
         """Raise LibraryError if no document can be searched; the models would be loaded for nothing."""
         if not self._access.manifest()["documents"]:
-            index = index_command(self._access.folder, "PATH")
+            index = command_for(self._access.folder, "index", "PATH")
             raise LibraryError(f"The library {self._access.folder} holds no documents; index some with `{index}`.")
 
     def missing_notice(self) -> str:

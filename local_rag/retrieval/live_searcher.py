@@ -9,7 +9,7 @@ from typing import Any
 
 from local_rag.asking import EVERYTHING, Filters
 from local_rag.errors import ClusterError, DamagedLibraryError, LibraryError
-from local_rag.files import index_command, no_library
+from local_rag.files import command_for, no_library
 from local_rag.index.protocol import Index, Indexes, PassageStore
 from local_rag.model_records import InstalledModel
 from local_rag.models.choice import chosen, find
@@ -165,7 +165,8 @@ def live_index(indexes: Indexes, settings: Settings, folder: Path) -> Index:
             "`local-rag cluster copy` if it is already indexed."
         )
     if is_library(folder):
-        raise LibraryError(f"The library in {folder} has no index yet; run `{index_command(folder)}` to make it.")
+        command = command_for(folder, "index")
+        raise LibraryError(f"The library in {folder} has no index yet; run `{command}` to make it.")
     raise LibraryError(no_library(folder))
 
 

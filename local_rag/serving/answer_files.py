@@ -1,6 +1,5 @@
 """Write answers to many questions into a file, and find in it those that an earlier run has written."""
 
-import contextlib
 import csv
 import errno
 import io
@@ -19,7 +18,7 @@ from local_rag.answering.remarks import remarks, sources_of
 from local_rag.asking import KeptCorrection
 from local_rag.display import Name, csv_cell, csv_text, display_path, printable, printable_json, xml_text
 from local_rag.errors import LocalRagError
-from local_rag.files import permissions_of_regular, writable, write_whole
+from local_rag.files import permissions_of_regular, state_of, writable, write_whole
 
 COLUMNS = ("question", "outcome", "answer", "quotes", "sources", "probability", "seconds", "remarks")
 _WIDTHS = (40, 12, 60, 60, 40, 12, 10, 60)  # of the columns of XLSX, in characters
@@ -60,7 +59,7 @@ class AnswerFile:
             raise LocalRagError(f"{self._shown} does not end in .csv, .xlsx or .jsonl; name a file that does.")
         with writable(self._shown):
             permissions_of_regular(self.path)
-            self._stamp = self._look()
+            self._stamp = state_of(self.path)
             data = self.path.read_bytes() if self._stamp else b""
             if self._stamp and not os.access(self.path, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -92,22 +91,15 @@ class AnswerFile:
     def _write(self) -> None:
         started = time.monotonic()
         with writable(self._shown):
-            if self._look() != self._stamp:
+            if state_of(self.path) != self._stamp:
                 raise LocalRagError(
                     f"Another program has changed {self._shown}, so nothing more is written to it; run the command "
                     "again to go on."
                 )
             write_whole(self.path, self._form.data(), durable=True)
-            self._stamp = self._look()
+            self._stamp = state_of(self.path)
         self._written = time.monotonic()
         self._cost, self._pending = self._written - started, False
-
-    def _look(self) -> tuple[int, ...] | None:
-        """Return what changes with the content of the file; None if there is no file."""
-        with contextlib.suppress(FileNotFoundError):
-            status = self.path.stat()
-            return status.st_ino, status.st_mtime_ns, status.st_size
-        return None
 
 
 class _OtherFileError(Exception):

@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 from local_rag.errors import BusyError, LocalRagError, StoppedError
-from local_rag.files import SETTINGS_FILE
+from local_rag.files import SETTINGS_FILE, state_of
 from local_rag.library import Library
 from local_rag.serving.job import Job, QueuePosition
 
@@ -234,11 +234,4 @@ class LibraryWorker:
         self._stamp = stamp
 
     def _settings_stamp(self) -> tuple[Any, ...]:
-        folder, stamps = self._library.folder, list[Any]()
-        for name in (SETTINGS_FILE, "CURRENT"):
-            try:
-                status = (folder / name).stat()
-                stamps.append((status.st_ino, status.st_mtime_ns, status.st_size))
-            except OSError:
-                stamps.append(None)
-        return tuple(stamps)
+        return tuple(state_of(self._library.folder / name) for name in (SETTINGS_FILE, "CURRENT"))

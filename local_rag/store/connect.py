@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from local_rag.errors import LibraryError
-from local_rag.files import SETTINGS_FILE, no_library
+from local_rag.files import SETTINGS_FILE, no_library, state_of
 from local_rag.index.protocol import Indexes
 from local_rag.machine import file_system, is_full, is_network, is_read_only
 from local_rag.store.schema import STORE_FILE, add_later_tables, create_tables, require_version, schema_version
@@ -116,27 +116,20 @@ def _copied(path: Path) -> Opened:
     files = [path, path.with_name(f"{STORE_FILE}-wal")]
     with TemporaryDirectory[str](prefix="local-rag-") as copy:
         for _ in range(_COPIES):
-            before = list(map(_state, files))
+            before = list(map(state_of, files))
             for file, state in zip(files, before, strict=True):
                 if state:
                     shutil.copyfile(file, Path(copy) / file.name)
-            if list(map(_state, files)) == before and _size(path.with_name(f"{STORE_FILE}-shm")) < _SHARED_BYTES:
+            if list(map(state_of, files)) == before and _size(path.with_name(f"{STORE_FILE}-shm")) < _SHARED_BYTES:
                 return Opened(_checked(_open(Path(copy) / path.name)))
             with suppress(sqlite3.OperationalError):  # somebody writes, so it can be read with locks by now
                 return Opened(_checked(_open(f"{path.resolve().as_uri()}?mode=ro")))
         raise LibraryError(f"The library in {path.parent} is being written; run the same command again.")
 
 
-def _state(file: Path) -> tuple[int, int, int] | None:
-    with suppress(FileNotFoundError):
-        status = file.stat()
-        return status.st_size, status.st_mtime_ns, status.st_ino
-    return None
-
-
 def _size(file: Path) -> int:
-    state = _state(file)
-    return state[0] if state else 0
+    state = state_of(file)
+    return state[-1] if state else 0
 
 
 def in_use(folder: Path) -> bool:
