@@ -9,8 +9,8 @@ publish leaves only folders that no generation lists; the next publish removes t
 """
 
 import shutil
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -84,10 +84,8 @@ class Generation:
 
     def open(self) -> None:
         """Open both indexes, memory-mapped."""
-        try:
+        with self._unchanged():
             self._open()
-        except _CHANGED as error:
-            raise self._damaged(error) from None
 
     def _open(self) -> None:
         ids, order, rows_alive = [np.zeros(0, np.int64)], [np.zeros(0, np.int32)], [np.zeros(0, dtype=bool)]
@@ -142,10 +140,8 @@ class Generation:
         """Return chunk ids with cosine similarities, best first."""
         assert self._vectors is not None, "a generation is opened before it is searched"
         vectors = self._vectors if documents else self._chunk_vectors
-        try:
+        with self._unchanged():
             return self._named(vectors.search(vector, top, self._rows(allowed, documents)))
-        except _CHANGED as error:
-            raise self._damaged(error) from error
 
     def keywords(
         self,
@@ -158,17 +154,13 @@ class Generation:
     ) -> list[tuple[int, float]]:
         """Return chunk ids with BM25 scores, best first."""
         hidden = None if documents else self._whole_rows
-        try:
+        with self._unchanged():
             return self._named(self._keywords.search(terms, top, self._rows(allowed, documents), weights, hidden))
-        except _CHANGED as error:
-            raise self._damaged(error) from error
 
     def vocabulary(self) -> set[str]:
         """Return the words of the segments, in lower case."""
-        try:
+        with self._unchanged():
             return self._keywords.vocabulary()
-        except _CHANGED as error:
-            raise self._damaged(error) from error
 
     def _named(self, found: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:
         return [(int(self._ids[row]), score) for row, score in found]
@@ -191,8 +183,13 @@ class Generation:
             self._last_rows = allowed, documents, rows
         return rows
 
-    def _damaged(self, error: Exception) -> DamagedLibraryError:
-        return DamagedLibraryError(f"The index {self.folder} is damaged ({error})", REMEDY)
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Raise DamagedLibraryError for what changed bytes raise."""
+        try:
+            yield
+        except _CHANGED as error:
+            raise DamagedLibraryError(f"The index {self.folder} is damaged ({error})", REMEDY) from error
 
     def damage(self, *, hash_all: bool = True) -> list[str]:
         """Compare every file with the manifests; describe those that are missing, truncated or changed."""
