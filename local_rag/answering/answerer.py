@@ -245,7 +245,7 @@ class Answerer:
         part = Part(asked, new, "answered", likely, *odds, strict=asking.strict, checked=checked)
         if asking.anyway and new:
             return part
-        given = part.answers(reading.question)
+        given = not part.fault(reading.question)
         return replace(part, outcome=self._outcome(signals, threshold, close=close, given=given) or "refused")
 
     def _write(

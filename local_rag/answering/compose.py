@@ -68,15 +68,11 @@ class Part:
         """Return what it asks for, as a part of a question or all of it."""
         return read_plan(self.asked) if self.asked else question.plan
 
-    def answers(self, question: Question) -> bool:
-        """Return whether a sentence is given, and those that are say a number if one is asked for.
+    def fault(self, question: Question) -> str:
+        """Return why no sentence may be given, however probable it is that they are right; empty if one may.
 
         A model that reads some rows of a table cannot tell which is the highest of all, nor add them up.
         """
-        return not self.fault(question)
-
-    def fault(self, question: Question) -> str:
-        """Return why no sentence may be given, however probable it is that they are right; empty if one may."""
         if not self.given:
             return LACKING if any(one.missing for one in self.sentences) else STANDS_ON_NOTHING
         if not self.checked:

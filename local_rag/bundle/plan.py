@@ -20,7 +20,7 @@ from local_rag.keys import key_of
 from local_rag.machine import free_bytes
 from local_rag.model_records import Role
 from local_rag.models.choice import chosen, find
-from local_rag.models.registry import ModelEntry, Registry, load_registry, verify
+from local_rag.models.registry import ModelEntry, load_registry, verify
 from local_rag.settings import resolve_settings
 from local_rag.store.connect import remembered_settings
 from local_rag.store.database import Store
@@ -54,9 +54,9 @@ def item_of(path: str, kind: Kind, source: Path | bytes) -> Item:
     return Item(path, kind, source, source.stat().st_size, file_sha256(source))
 
 
-def models_of(profile: str, registry: Registry | None = None) -> dict[str, tuple[Role, ...]]:
+def models_of(profile: str) -> dict[str, tuple[Role, ...]]:
     """Return the models of a profile with their roles; raise BundleError for an unknown profile."""
-    registry = registry or load_registry()
+    registry = load_registry()
     profiles = registry.profiles
     if profile not in profiles:
         raise BundleError("platform", f"Unknown profile {profile!r}; choose one of {', '.join(profiles)}.")

@@ -77,7 +77,7 @@ class Links:
         if not (own or others or mails) or document_id not in self._documents:
             return ()
         same = [
-            (one, StoredLink(document_id, "copy", name, name_key(name)))
+            (one, StoredLink(document_id, "copy", name))
             for name in mails
             for one in self._called.get(name_key(name), ())
         ]

@@ -80,11 +80,6 @@ class Brief:
     lists: dict[ListKind, tuple[Line, ...]]
     left_out: int = 0  # documents beyond the limits
 
-    @property
-    def all_lines(self) -> list[Line]:
-        """Return all quotations."""
-        return [*self.lines, *(line for lines in self.lists.values() for line in lines)]
-
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:

@@ -34,7 +34,6 @@ _BEGINNING = "Answer the question in one or two short sentences"  # of the reque
 _SHORT = "Answer the question in a few words"
 _REFUSAL = "Unanswerable"
 _OR_REFUSE = f', or reply "{_REFUSAL}." if the sources do not say.'  # for a model that was not trained to refuse
-_WITHIN = 1.0  # the reader's logits of two sentences that answer about equally well differ by less
 _SURE = 1.0  # log odds of an answer that needs no second one, where all else fits
 _HOPELESS = -4.0  # log odds below which a refusal is believed
 _BEHIND = 1.0  # by which a question fits a place less than another one that has the same value from it
@@ -198,7 +197,7 @@ class DocumentAsker:
             return True
         if reading.is_foreign and reading.column.type not in TYPED:  # no reader tells whether this is asked for
             return True
-        return bool(reading.others(found, within=_WITHIN))
+        return bool(reading.others(found))
 
     def _own_request(self, number: int, reading: DocumentReading) -> Request | None:
         """Return the request to answer a question from the sentences that fit it best; None without any."""
@@ -296,7 +295,7 @@ def _cell(one: _Decision) -> Cell:
     """Return the cell of a decision."""
     if one.found is None:
         return replace(NOT_STATED, probability=None if one.likely is None else 1 - one.likely)
-    note = noted(one.reading.others(one.found, within=_WITHIN))
+    note = noted(one.reading.others(one.found))
     return one.reading.cell(
         one.found, one.likely, sure=one.sure, note=note or ("" if one.sure else "asked twice, the model differs")
     )

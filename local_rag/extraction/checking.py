@@ -31,6 +31,7 @@ _SHORT = 2  # words of an answer that says yes or no and nothing else
 _FIRST = 8  # units that may be what an answer of yes or no stands on
 _ABOUT = -3.5  # the reader's logit of a sentence from which on it may answer
 _ANSWERS = 0.0  # the reader's logit of a sentence that probably answers
+_WITHIN = 1.0  # the reader's logits of two sentences that answer about equally well differ by less
 _DERIVED = 6  # letters of a stem from which on another that begins with it is the same word in another form
 _RARE = 3  # units that have a word by which one of them is about the question
 _MOST_NOTED = 3  # other values that are named
@@ -224,10 +225,10 @@ class DocumentReading:
             return Found(unit, value, fits=False, note="not all that the model named stands in this quotation")
         return Found(unit, value)
 
-    def others(self, found: Found, *, within: float) -> list[tuple[Unit, Value]]:
+    def others(self, found: Found) -> list[tuple[Unit, Value]]:
         """Return other values that units say about the same thing as the one that was found.
 
-        They say nearly the same words, or the reader finds that they answer the question nearly as well, by `within`.
+        They say nearly the same words, or the reader finds that they answer the question nearly as well.
         """
         if found.value is None:
             return []
@@ -242,7 +243,7 @@ class DocumentReading:
                 near = (
                     unit.logit is not None
                     and found.unit.logit is not None
-                    and unit.logit >= found.unit.logit - within
+                    and unit.logit >= found.unit.logit - _WITHIN
                     and shared > 0
                     and len(self._asked & words) >= shared
                 )

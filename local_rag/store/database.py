@@ -214,8 +214,7 @@ class Store:
         self, document: Document, chunks: Sequence[Chunk], *, size: int, modified_ns: int, sha256: str, split_key: str
     ) -> int:
         """Store a document with its chunks, superseding the one of the same path; return its id."""
-        with self.transaction():
-            return self._put_document(document, chunks, (FileStamp(size, modified_ns), sha256, split_key))
+        return self.put_documents([(document, chunks, (FileStamp(size, modified_ns), sha256, split_key))])[0]
 
     def put_documents(self, read: Iterable[tuple[Document, Sequence[Chunk], tuple[FileStamp, str, str]]]) -> list[int]:
         """Store documents like `put_document`, in one commit, each with (stamp, SHA-256, split key) of its file."""

@@ -10,12 +10,11 @@ from local_rag.store.database import Store
 
 
 class StoredLink(NamedTuple):
-    """A link from a document; `key` is by what its target is looked for."""
+    """A link from a document."""
 
     document_id: int
     kind: str
     target: str
-    key: str
 
 
 def put_links(store: Store, documents: Iterable[tuple[int, Document]]) -> None:
@@ -48,7 +47,7 @@ def links_to(store: Store, keys: Collection[str]) -> list[StoredLink]:
 
 
 def _links(store: Store, condition: str, *values: object) -> list[StoredLink]:
-    query = f"SELECT document_id, kind, target, key FROM document_links WHERE {condition}"  # noqa: S608  conditions of ours
+    query = f"SELECT document_id, kind, target FROM document_links WHERE {condition}"  # noqa: S608  conditions of ours
     return [StoredLink(*row) for row in store.connection.execute(query, values)]
 
 

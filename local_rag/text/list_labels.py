@@ -38,7 +38,6 @@ class Label:
     kind: LabelKind
     style: str
     said: str
-    end: int
     is_sure: bool
 
 
@@ -65,7 +64,7 @@ def label_at(text: str, offset: int = 0) -> Label | None:
             style = re.sub(r"[\d.\s]+.*", "", written)
             said = " ".join(written.split()).lower()
     kind = _KINDS.get(name, "clause")
-    return Label(kind, style, said, found.end(), name in _SURE)
+    return Label(kind, style, said, name in _SURE)
 
 
 def begins_item(text: str, offset: int, before: str, styles: Collection[str]) -> Label | None:

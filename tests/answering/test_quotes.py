@@ -66,7 +66,7 @@ def test_a_row_alone_does_not_tell_which_of_all_is_the_highest() -> None:
 
     def answers(question: str) -> bool:
         attributed = Attributor(question, given).attribute("The salary of Bo is 52.")
-        return Part("", [attributed], "answered").answers(Question(question))
+        return not Part("", [attributed], "answered").fault(Question(question))
 
     assert answers("What is the salary of Bo?")
     assert not answers("Who has the highest salary?")

@@ -1,5 +1,7 @@
 """A brief: every line is a quotation, the lines say different things, and each list has what belongs to it."""
 
+from itertools import chain
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,5 +104,5 @@ def test_every_line_stands_in_the_document_word_for_word(text: str, lines: int) 
     one = document(text, "any.md")
     brief = write_brief([one], lines)
     assert len(brief.lines) <= lines
-    for line in brief.all_lines:
+    for line in chain(brief.lines, *brief.lists.values()):
         assert one.text[line.place.start : line.place.end] == line.place.text

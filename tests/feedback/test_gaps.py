@@ -26,7 +26,7 @@ from tests.web.test_pages import HOSTILE, assert_tame
 from tests.whole.test_erasing import held
 
 JSON = {"accept": "application/json"}
-MARZIPAN, WHO = "Who bakes quixotic marzipan?", "Who is it that bakes quixotic marzipan?"
+MARZIPAN = "Who bakes quixotic marzipan?"
 
 
 def asked(number: int, text: str, *paths: str, mark: Any = None) -> tuple[AskedQuestion, int]:

@@ -22,8 +22,6 @@ HEADERS = {"accept": "application/json, text/event-stream", "content-type": "app
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
 SECRET = "a-token-of-the-owner"
 
-OFFERED = ["search", "find", "diff", "brief", "verify", "fetch", "list_documents", "status", "gaps", "marks"]
-
 
 @pytest.fixture
 def client(folder: Path) -> Iterator[TestClient]:
