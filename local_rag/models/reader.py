@@ -15,7 +15,7 @@ import numpy as np
 from local_rag.errors import ModelError
 from local_rag.machine import physical_cores
 from local_rag.model_records import InstalledModel
-from local_rag.models.embedder import require_sentence_transformers, truncating_tokenizer
+from local_rag.models.embedder import is_half_faster, require_sentence_transformers, truncating_tokenizer
 from local_rag.models.models_folder import TIMED_TEXT, load_measurement, store_measurement
 from local_rag.models.onnx_session import OnnxSession
 from local_rag.passage_records import Passage
@@ -177,7 +177,7 @@ class CrossEncoderReader(KeepingReader):
                 f"Cannot load the reranker in {model.path} ({error}); "
                 f"pull it again with `local-rag models pull {model.name}`."
             ) from None
-        self._half = half and torch.cpu._is_avx512_bf16_supported()
+        self._half = half and is_half_faster()
 
     def read(self, question: str, texts: Sequence[str]) -> list[Reading]:
         """Read passages that are not kept."""
