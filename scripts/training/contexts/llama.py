@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from local_rag.models.embedder import is_half_faster
 from scripts.training.answers.gguf_weights import Config, Weights
 
 _ROTATED = ("attn_q", "attn_k")
@@ -21,8 +22,7 @@ _JOINED = {"attn_qkv": ("attn_q", "attn_k", "attn_v"), "ffn_up_gate": ("ffn_gate
 _NORMS = ("attn_norm", "ffn_norm")
 _ALONE = ("attn_output", "ffn_down")
 _BLOCK = 32  # numbers that share a scale
-# Without the matrix unit of newer processors, products of numbers of 16 bits take twice the time of those of 32.
-COMPUTED = torch.bfloat16 if torch.cpu._is_amx_tile_supported() else torch.float32
+COMPUTED = torch.bfloat16 if is_half_faster() else torch.float32
 
 
 def rounded(weight: torch.Tensor) -> torch.Tensor:
