@@ -135,9 +135,10 @@ def _holds_years(column: ViewColumn) -> bool:
 def _scalar(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
     if query.measure and not counts.valued:
         raise NoRowsError
-    value, units = value_sql(query), _units(query, held)
+    value = value_sql(query)
     if len(by_unit := _by_unit(query, held)) > 1:
         note = "The rows have different units, which are not added together."
+        units = _units(query, held)
         sql = _said_sql(query, f"{units}, {value}", f" GROUP BY {units}")
         return TableAnswer(None, "", "", by_unit, sql=sql, notes=(note,))
     [(found,)] = _found(query, held, value).rows
@@ -292,7 +293,7 @@ def _rows(query: Query, held: RelationSet) -> tuple[tuple[tuple[str | Number | N
     """Return the rows that an answer stands on, and the number of the first one in each relation."""
     view = query.view
     columns = ", ".join(one.sql for one in view.columns)
-    order = " ORDER BY 1, 2"
+    order = f" ORDER BY {view.part}, {view.row}" if view.kind == "union" else f" ORDER BY {view.row}"
     if query.operation in {"top", "max", "min"} and query.measure:
         value, direction = value_of_sql(query.measure), query.direction if query.operation == "top" else query.operation
         order = f" ORDER BY {value} IS NULL, {value} {'DESC' if direction == 'max' else 'ASC'}"
