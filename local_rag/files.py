@@ -130,7 +130,7 @@ def as_listed(path: Path, disk: Disk = LOCAL_DISK) -> Path:
 
 def state_of(path: Path) -> tuple[int, int, int] | None:
     """Return what changes with the content of a file: its inode, its time and last its size; None without a file."""
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(FileNotFoundError):
         status = path.stat()
         return status.st_ino, status.st_mtime_ns, status.st_size
     return None

@@ -234,4 +234,6 @@ class LibraryWorker:
         self._stamp = stamp
 
     def _settings_stamp(self) -> tuple[Any, ...]:
-        return tuple(state_of(self._library.folder / name) for name in (SETTINGS_FILE, "CURRENT"))
+        with suppress(OSError):
+            return tuple(state_of(self._library.folder / name) for name in (SETTINGS_FILE, "CURRENT"))
+        return ()
