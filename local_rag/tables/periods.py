@@ -1,23 +1,30 @@
 """Find the times that a question names: days, weeks, months, quarters, half years and years."""
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from itertools import pairwise
 
 from local_rag.text.dates import MONTH_NAME, MONTHS, month_number
 
 _MONTH = rf"(?:{MONTH_NAME})\b\.?"
 _YEAR = r"(?:19|20)\d\d"
+_DAY_END = r"(?:st|nd|rd|th|er|\.)?"
+_DAY = re.compile(rf"\d{{1,2}}{_DAY_END}")
+_CENTURY = 2000
 _NTH = {"1": 1, "first": 1, "1st": 1, "2": 2, "second": 2, "2nd": 2, "3": 3, "third": 3, "3rd": 3, "4": 4, "fourth": 4}
 _NTH |= {"4th": 4, "last": 4}
 _POINT = re.compile(
     r"(?P<week>\bweek of )?"
     r"(?:\b(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?)?(?:"
     rf"(?P<iso>\b{_YEAR}-\d\d-\d\d\b)|(?P<isomonth>\b{_YEAR}-(?:0\d|1[0-2])\b(?!-))"
-    rf"|(?P<dotted>\b\d{{1,2}}[./]\d{{1,2}}[./]{_YEAR}\b)"
-    rf"|\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?: of)? (?P<daymonth>{_MONTH})(?:,? (?P<dayyear>{_YEAR}))?"
+    rf"|(?P<dotted>\b\d{{1,2}}[./]\d{{1,2}}[./](?:{_YEAR}|\d\d)\b(?![./]))"
+    r"|(?<![\w./])(?P<anyyear>\d{1,2}\.\d{1,2}\.)(?=[\s?])"
+    rf"|\b(?P<day>\d{{1,2}}){_DAY_END}(?: of| de)? (?P<daymonth>{_MONTH})(?:,?(?: of| de)? (?P<dayyear>{_YEAR}))?"
     rf"|\b(?P<monthday>{_MONTH}) (?P<dayafter>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<dayafteryear>{_YEAR}))?"
-    rf")|\b(?P<month>{_MONTH})(?:,? (?:of )?(?P<monthyear>{_YEAR}))?"
+    rf")|\b(?P<month>{_MONTH})(?:,? (?:of |de )?(?P<monthyear>{_YEAR}))?"
     rf"|\bq(?P<quarter>[1-4])\b(?: ?(?:of |/|-)? ?(?P<quarteryear>{_YEAR}))?"
     rf"|\b(?P<yearfirst>{_YEAR})[ -]?q(?P<quarterafter>[1-4])\b"
     rf"|\b(?P<nth>first|second|third|fourth|last|1st|2nd|3rd|4th) quarter(?: (?:of |in )?(?P<nthyear>{_YEAR}))?"
@@ -25,6 +32,15 @@ _POINT = re.compile(
     rf"|(?<![\w-])(?P<year>{_YEAR})(?![\w-])",
     re.IGNORECASE,
 )
+# What joins two times, in the languages whose months are known.
+_WORDS_BETWEEN = r"(?:and|or|to|till|until|through|und|oder|bis|et|ou|au|y|o|a|al)\s(?:(?:the|zum|den|le|el)\s)?"
+_JOINED = rf"(?:\s?[-\u2013\u2014]\s?|\s{_WORDS_BETWEEN})"
+_BETWEEN = re.compile(_JOINED, re.IGNORECASE)
+_DAY_BEFORE = re.compile(rf"(?<![\w.,/:-])(?P<day>\d{{1,2}}){_DAY_END}{_JOINED}$", re.IGNORECASE)
+_DAY_AFTER = re.compile(
+    rf"{_JOINED}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<year>{_YEAR}))?(?=\s*(?:[?!,;)]|\.?$))", re.IGNORECASE
+)
+_LONGEST_DAY = 24  # characters of a day and of what joins it to the next one
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +60,11 @@ class Period:
     day: int | None = None
 
     @property
+    def is_day(self) -> bool:
+        """Return whether it is one day, of a year or of any."""
+        return self.day is not None or (self.first is not None and self.after == self.first + timedelta(1))
+
+    @property
     def months_of_year(self) -> tuple[int, ...]:
         """Return the months of one year that it is, whole ones."""
         if self.first is None or self.after is None or self.first.day > 1 or self.after.day > 1:
@@ -59,8 +80,50 @@ class Period:
 
 def find_periods(question: str) -> list[Period]:
     """Return the times that a question names, in their order."""
-    points = [point for match in _POINT.finditer(question) if (point := _point(match))]
-    return [point for point in points if question[point.start : point.end] not in {"may", "march"}]  # verbs
+    points = list[Period]()
+    for match in _POINT.finditer(question):
+        point = _point(match)
+        end = points[-1].end if points else 0
+        if point is None or point.start < end or match[0] in {"may", "march"}:  # the year of a day; verbs
+            continue
+        points += [*_day_before(question, point, end), point, *_day_after(question, point)]
+    return [_with_year(question, one, other) for one, other in pairwise(points)] + points[-1:]
+
+
+def _day_before(question: str, point: Period, after: int) -> Iterator[Period]:
+    """Yield the day that shares the month of the next one: 13 in "between 13 and 17 Oct"."""
+    match = _DAY_BEFORE.search(question, max(after, point.start - _LONGEST_DAY), point.start)
+    if match and point.is_day:
+        yield from _of_its_month(point, match, point.first.year if point.first else None)
+
+
+def _day_after(question: str, point: Period) -> Iterator[Period]:
+    """Yield the day that shares the month of the one before it: 17 in "Oct 13 to 17"."""
+    match = _DAY_AFTER.match(question, point.end)
+    known = point.first.year if point.first else None
+    if match and point.is_day and not point.words[0].isdigit():
+        yield from _of_its_month(point, match, int(match["year"]) if match["year"] else known)
+
+
+def _of_its_month(point: Period, match: re.Match[str], year: int | None) -> Iterator[Period]:
+    month = point.first.month if point.first else point.months[0]
+    with suppress(ValueError):  # such as 31 February
+        span = _day(date(year, month, int(match["day"]))) if year else _day_of_any_year(month, int(match["day"]))
+        words = _DAY.sub(match["day"], point.words, count=1)
+        yield Period(match.start("day"), match.end(), words, *span)
+
+
+def _with_year(question: str, one: Period, other: Period) -> Period:
+    """Return a time without a year with that of the next one, if they are joined: "1 Feb to 30 April 2025"."""
+    if one.first or other.first is None or not _BETWEEN.fullmatch(question, one.end, other.start):
+        return one
+    year = other.first.year
+    first, after, *_ = (
+        _day(date(year, one.months[0], one.day)) if one.day else _months(str(year), one.months[0], one.months[-1])
+    )
+    if first is None or first >= other.first:
+        return one
+    return replace(one, words=f"{one.words} {year}", first=first, after=after, months=(), day=None)
 
 
 def month_of(text: str) -> int | None:
@@ -91,13 +154,15 @@ def _span(part: re.Match[str]) -> _Span:  # noqa: PLR0911  a table, in fact
         return _months(written, int(month_written), int(month_written))
     if part["dotted"]:
         day, month, year = map(int, re.split(r"[./]", part["dotted"]))
+        year += _CENTURY if year < _CENTURY else 0
         return _day(date(year, month, day) if month <= len(MONTHS) else date(year, day, month))
+    if part["anyyear"]:
+        day_written, month_written = part["anyyear"][:-1].split(".")
+        return _day_of_any_year(int(month_written), int(day_written))
     if name := part["daymonth"] or part["monthday"]:
         day, given = int(part["day"] or part["dayafter"]), part["dayyear"] or part["dayafteryear"]
-        if given:
-            return _day(date(int(given), month_number(name), day))
-        in_leap_year = date(2024, month_number(name), day)
-        return None, None, (in_leap_year.month,), in_leap_year.day
+        month = month_number(name)
+        return _day(date(int(given), month, day)) if given else _day_of_any_year(month, day)
     if part["month"]:
         month = month_number(part["month"])
         return _months(part["monthyear"], month, month)
@@ -112,6 +177,11 @@ def _span(part: re.Match[str]) -> _Span:  # noqa: PLR0911  a table, in fact
 
 def _day(day: date) -> _Span:
     return day, day + timedelta(1), (), None
+
+
+def _day_of_any_year(month: int, day: int) -> _Span:
+    date(2024, month, day)  # a leap year; raises ValueError for a day that no year has
+    return None, None, (month,), day
 
 
 def _months(given: str | None, first: int, last: int) -> _Span:

@@ -79,3 +79,35 @@ def test_a_week_is_named_by_a_day_of_it() -> None:
     assert (week.words, week.first, week.after) == ("week of 30 November 2026", date(2026, 11, 30), date(2026, 12, 7))
     [month] = find_periods("in the week of May 2024")
     assert month.months_of_year == (5,)
+
+
+@pytest.mark.parametrize(
+    ("question", "days"),
+    [
+        ("Wie viele kamen am 3. März 2025?", ["2025-03-03"]),
+        ("combien le 1er mars 2025", ["2025-03-01"]),
+        ("¿cuántos el 5 de mayo de 2025?", ["2025-05-05"]),
+        ("calls between 13 and 17 October 2025", ["2025-10-13", "2025-10-17"]),
+        ("calls from the 3rd to the 9th of June 2025", ["2025-06-03", "2025-06-09"]),
+        ("vom 3. bis 9. Juni 2025", ["2025-06-03", "2025-06-09"]),
+        ("Oct 13 to 17, 2025", ["2025-10-13", "2025-10-17"]),
+        ("from 1 Feb to 30 April 2025", ["2025-02-01", "2025-04-30"]),
+        ("up to 12/03/25", ["2025-03-12"]),
+    ],
+)
+def test_a_day_is_read_in_each_language_and_shares_what_the_next_one_has(question: str, days: list[str]) -> None:
+    assert [str(one.first) for one in find_periods(question)] == days
+    assert all(one.is_day for one in find_periods(question))
+
+
+@pytest.mark.parametrize(
+    ("question", "days"),
+    [("between 13 and 17 Oct", [13, 17]), ("am 12.3. und danach", [12]), ("5 jobs on 17 Oct", [17])],
+)
+def test_a_day_of_any_year_shares_the_month_of_the_next_one(question: str, days: list[int]) -> None:
+    assert [one.day for one in find_periods(question)] == days
+
+
+def test_a_time_before_another_has_its_year_and_none_that_comes_after_it() -> None:
+    assert [one.words for one in find_periods("from Feb to April 2025")] == ["Feb 2025", "April 2025"]
+    assert find_periods("from Oct to April 2025")[0].first is None

@@ -18,7 +18,8 @@ from local_rag.tables.query import Query, select, value_of_sql
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import View
 
-_MOST_MASKS, _MOST_PROGRAMS = 160, 40
+_MOST_MASKS, _MOST_PROGRAMS = 320, 40
+_BOTH = 2  # conditions of a share: that of the part, and that of the whole
 
 
 def number_of(text: object) -> float | None:
@@ -364,24 +365,29 @@ def _shares(
     rows: Rows, mentioned: Sequence[Mention], how: dict[str, Any], mask: np.ndarray, wanted: float, add: Any
 ) -> None:
     """Shares among the rows of the other conditions."""
-    active = [at for at, relation in enumerate(how["relations"]) if relation]
-    if len(active) != 2 or how.get("any_of") or how.get("pair") or any(how["filled"]):
+    if how.get("any_of") or how.get("pair"):
         return
-    for asked, base in (active, active[::-1]):
-        if mentioned[asked].column == mentioned[base].column:
-            continue
-        whole = rows.mask(mentioned[base], how["relations"][base])
+    active = [at for at, relation in enumerate(how["relations"]) if relation]
+    parts = [(mentioned[at].column, rows.mask(mentioned[at], how["relations"][at])) for at in active]
+    parts += [
+        (at, rows.present[at] if name == "filled" else ~rows.present[at])
+        for at, name in enumerate(how["filled"])
+        if name
+    ]
+    if len(parts) != _BOTH or parts[0][0] == parts[1][0]:
+        return
+    for (asked, _), (_, whole) in (parts, parts[::-1]):
         if whole is None or not whole.any():
             continue
         if abs(100 * mask.sum() / whole.sum() - wanted) <= 0.0101:
-            add("share of rows", shown=mentioned[asked].column)
+            add("share of rows", shown=asked)
         for at, numbers in enumerate(rows.numbers):
             if (
                 numbers is not None
                 and (total := np.nansum(numbers[whole]))
                 and abs(100 * np.nansum(numbers[mask]) / total - wanted) <= 0.0101
             ):
-                add("share of sum", measure=at, shown=mentioned[asked].column)
+                add("share of sum", measure=at, shown=asked)
 
 
 def _differences(

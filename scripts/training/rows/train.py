@@ -27,9 +27,10 @@ _MOST_HELD_OUT, _EVERY = 300, 1000  # questions that are asked after so many ste
 _OPERATIONS = {
     "lookup": {"list"},
     "count": {"count"},
-    "count_two": {"count"},
+    "count2": {"count"},
     "sum": {"sum"},
-    "sum_two": {"sum"},
+    "sum2": {"sum"},
+    "value_max": {"max", "min"},
     "average": {"mean"},
     "max_min": {"top", "max", "min"},
     "latest_earliest": {"top", "max", "min", "list"},
