@@ -20,7 +20,7 @@ from local_rag.tables.planner import Planner, Read, shipped_planner
 from local_rag.tables.program import Program
 from local_rag.tables.relation_set import NamedRelation, RelationSet
 from local_rag.tables.run import NoRowsError, run
-from local_rag.tables.views import View, are_versions, joins, name_of_part, unions, view_of
+from local_rag.tables.views import View, are_versions, joins, name_of_part, parts_named, unions, view_of
 from local_rag.text.languages import FUNCTION_WORDS
 from local_rag.text.tokens import STOP_WORDS, key_of_word, word_keys
 
@@ -203,14 +203,22 @@ def unexplained(question: str, best: Candidate) -> tuple[list[str], list[str]]:
 
 
 def views_for(question: str, held: RelationSet) -> Iterator[View]:
-    """Yield the relations that share the rarest words with a question, unions of sheets or files, and joins."""
+    """Yield the relations that share the rarest words with a question, unions of sheets or files, and joins.
+
+    A sheet of several alike is asked alone only if the question names it.
+    """
     relations = _relations_for(question, held)
+    wholes = [
+        view
+        for view in unions(held.named)
+        if set(view.relations) & set(relations)
+        and not any(are_versions(one, other, held) for one, other in pairwise(view.relations))
+    ]
+    parts = {part for view in wholes for part in view.relations}
+    named = {part for view in wholes for part in parts_named(question, view)}
     single = [view_of(one) for one in relations]
-    yield from single
-    for view in unions(held.named):
-        parts = view.relations
-        if set(parts) & set(relations) and not any(are_versions(one, other, held) for one, other in pairwise(parts)):
-            yield view
+    yield from (view for view in single if view.relations[0] not in parts - named)
+    yield from wholes
     yield from joins(single, held)
 
 

@@ -70,7 +70,10 @@ class _Maker:
             one, other = (replace(made, conditions=(*made.conditions, is_one_of(column, some))) for some in named)
             return Computation(one, other, "minus", (", ".join(named[0]), ", ".join(named[1])))
         operation: Operation = name  # type: ignore[assignment]
-        return Computation(self._query(operation))
+        made = self._query(operation)
+        if _repeats(made):
+            raise NotComputableError
+        return Computation(made)
 
     def _query(self, operation: Operation, *, without: int = NONE) -> Query:
         """Return the query with all conditions but those on the column `without`."""
@@ -130,6 +133,15 @@ class _Maker:
         sign, words = _PAIRS[self.program.pair]
         one, other = (value_of_sql(replace(column, sql=mark)) for column, mark in ((left, "{0}"), (right, "{1}")))
         return Condition(left, f"({one} {sign} {other})", (), f"is {words} *{right.name}*", other=right)
+
+
+def _repeats(query: Query) -> bool:
+    """Return whether a query computes numbers of a second table alone, of which a join repeats the rows."""
+    if query.view.kind != "join" or query.operation not in {"sum", "mean"}:
+        return False
+    used = [query.measure, query.group, *(column for one in query.conditions for column in (one.column, one.other))]
+    first = query.view.relations[0].table
+    return not any(table == first for column in used if column for table, _ in column.held_in)
 
 
 def _of_number(column: ViewColumn, number: float, said: str) -> Condition:

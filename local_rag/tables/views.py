@@ -9,7 +9,7 @@ from typing import Literal
 
 from local_rag.document_records import BETWEEN_CAPTIONS
 from local_rag.store.relation_query import quoted
-from local_rag.tables.periods import month_of
+from local_rag.tables.periods import find_periods, month_of
 from local_rag.tables.relation_set import NamedRelation, RelationSet
 from local_rag.text.tokens import word_keys
 
@@ -155,6 +155,19 @@ def _union(group: Sequence[NamedRelation]) -> View:
 def name_of_part(one: NamedRelation) -> str:
     """Return the name of the sheet or file that a relation is."""
     return one.stored.sheet or PurePath(one.stored.path).stem.replace("_", " ")
+
+
+def parts_named(question: str, view: View) -> list[NamedRelation]:
+    """Return the sheets or files of a view that a question names, by words that not all of them have or by a month."""
+    asked = set(word_keys(question))
+    months = {month for one in find_periods(question) for month in one.months or one.months_of_year}
+    words = [set(word_keys(name_of_part(one))) for one in view.relations]
+    shared = set.intersection(*words)
+    return [
+        one
+        for one, own in zip(view.relations, words, strict=True)
+        if (own - shared) & asked or month_of(name_of_part(one)) in months
+    ]
 
 
 def joins(views: Sequence[View], held: RelationSet) -> Iterator[View]:

@@ -71,7 +71,7 @@ def candidates_of(folder: Path, work: Path) -> list[Row]:
         chunks = index_dataset(dataset, library, lambda _progress: None)
         ranker = Ranker(dataset, chunks)
         for question in questions:
-            found: Sequence[Passage] = library.trace(question.text, top=CANDIDATES, rerank=False).passages
+            found: Sequence[Passage] = library.retrieval.trace(question.text, top=CANDIDATES, rerank=False).passages
             ids = [one.chunk_id for one in found if one.chunk_id in chunks]
             count, ranks = ranker.ranks(question, {"fused": ids})
             keys = [chunks[one][0] if question.documents else str(one) for one in ids]

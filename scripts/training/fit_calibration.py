@@ -27,7 +27,7 @@ from local_rag.answering.answerer import Answerer
 from local_rag.answering.probability import Signals, fit, probability, prompt_recipe
 from local_rag.evaluation.answer_figures import is_right
 from local_rag.evaluation.dataset import Question, load_dataset
-from local_rag.evaluation.runs import new_figure, save_figure
+from local_rag.evaluation.run_history import new_figure, save_figure
 from local_rag.model_records import Calibration
 from local_rag.models.choice import find, identity_of
 from local_rag.retrieval.question import read_question
@@ -71,7 +71,7 @@ def sample(folder: Path, most: int) -> list[Question]:
 def ask(library: Library, answerer: Answerer, question: Question, name: str) -> Asked:
     """Let a question be answered, and judge the answer."""
     answerer.calibration = None  # so that all signals are asked for
-    pipeline = library.pipeline()
+    pipeline = library.answering.pipeline()
     asked = Asked(name, question.text, question.answerability == "answerable")
     if draft := pipeline.draft(pipeline.find(read_question(question.text))):
         given = [one for one in draft.sentences if one.is_supported and not one.missing]
@@ -169,7 +169,7 @@ def main(
     turns = [pair for turn in itertools.zip_longest(*questions) for pair in turn if pair]
     for name, question in turns:
         if (name, question.text) not in known:
-            with libraries[name].calibrating() as (_, answerer, _):
+            with libraries[name].upkeep.calibrating() as (_, answerer, _):
                 row = ask(libraries[name], answerer, question, name)
             rows.append(row)
             with path.open("a", encoding="utf-8") as file:

@@ -35,6 +35,7 @@ from local_rag.understanding.question_reader import (
 )
 from scripts.training.export_reader import quantize
 from scripts.training.question_examples import Example, all_examples, pool_of, varied
+from scripts.training.reader_model import half_precision
 
 HEADS: dict[str, Sequence[Any]] = {
     "kind": KINDS,
@@ -175,7 +176,7 @@ def train(
             rate = min(1.0, done / (WARM_UP * steps), max(0.02, 1 - done / steps)) * (0.6 if weights else 1.0)
             for group, highest in zip(optimizer.param_groups, (RATE, HEAD_RATE), strict=True):
                 group["lr"] = highest * rate
-            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=torch.cpu._is_avx512_bf16_supported()):
+            with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half_precision()):
                 outputs = model(ids, mask)
             loss = loss_of(outputs, some, tags)
             loss.backward()  # type: ignore[no-untyped-call]

@@ -139,6 +139,19 @@ def test_few_tables_are_read_closely_those_with_the_rarest_words_first(tmp_path:
         assert single[0].relations[0].stored.path.endswith("list 17.csv")
 
 
+def test_one_of_several_tables_alike_is_asked_alone_only_if_it_is_named(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    (tmp_path / "library").mkdir()
+    for month, first in (("Jan", 1), ("Feb", 40)):
+        rows = "".join(f"load {first + at},{at}\n" for at in range(9))
+        (tmp_path / "files" / f"loads {month}.csv").write_text(f"Load,Weight\n{rows}")
+    with closing(open_tables(tmp_path / "files", tmp_path / "library")) as opened:
+        assert [one.kind for one in views_for("average weight of the loads", opened)] == ["union"]
+        kinds = [(one.kind, one.relations[0].table) for one in views_for("weight of the loads in February", opened)]
+        assert kinds[0] == ("one", "loads_feb")
+        assert [kind for kind, _ in kinds] == ["one", "union"]
+
+
 def test_the_table_of_the_question_before_is_considered_too(tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "library").mkdir()

@@ -264,6 +264,20 @@ def test_a_table_is_joined_by_the_number_of_what_the_other_lists(tmp_path: Path)
         assert computed_of(views["Item"], tables, "list", "hoist", shown="Borrower", where=where).value == "Cy"
 
 
+def test_a_join_adds_no_numbers_that_it_repeats(tmp_path: Path) -> None:
+    files = {
+        "loans.csv": "Item,Borrower\nW1,Ann\nW1,Bo\nH1,Cy\n",
+        "stock.csv": "Item,Type,Worth\nW1,Chair,50\nH1,Hoist,90\nH2,Hoist,70\n",
+    }
+    with opened(tmp_path, files) as tables:
+        [view] = [one for one in joins([view_of(one) for one in tables.named], tables) if one.columns[1].name == "Borrower"]
+        for operation in ("sum", "mean"):
+            with pytest.raises(NotComputableError):
+                computed_of(view, tables, operation, "chair", measure="Worth", where={("Type", "Chair"): "is"})
+        assert computed_of(view, tables, "sum", "bo", measure="Worth", where={("Borrower", "Bo"): "is"}).value == 50
+        assert computed_of(view, tables, "count", "chair", where={("Type", "Chair"): "is"}).value == 2
+
+
 def test_what_no_row_has_is_no_value(tables: RelationSet) -> None:
     where = {("Qty", "99"): "more"}
     with pytest.raises(NoRowsError):

@@ -76,7 +76,14 @@ def views_of(held: RelationSet) -> list[View]:
 
 
 def examples_of(
-    question: str, gold: list[str], held: RelationSet, tokenizer: Tokenizer, source: str, *, answerable: bool = True
+    question: str,
+    gold: list[str],
+    held: RelationSet,
+    tokenizer: Tokenizer,
+    source: str,
+    *,
+    kind: str = "",
+    answerable: bool = True,
 ) -> Iterator[Example]:
     """Yield the question with each view; views of which no program gives the answer are none that fit."""
     views = views_of(held)
@@ -92,7 +99,7 @@ def examples_of(
             continue
         rows = held.known.setdefault(("rows", id(view.relations), view.kind), None) or Rows(view, held)
         held.known[("rows", id(view.relations), view.kind)] = rows
-        found = programs(question, rows, mentioned, gold) if answerable and gold else []
+        found = programs(rows, mentioned, gold, kind) if answerable and gold else []
         yield Example(
             question,
             encoded,
@@ -115,13 +122,11 @@ def of_sheets(folder: Path, tokenizer: Tokenizer) -> Iterator[tuple[dict, list[E
             continue
         with opened(folder / "files" / file) as held:
             for one in some:
-                gold = list(map(str, one["answer"] or []))
-                yield (
-                    one,
-                    list(
-                        examples_of(one["question"], gold, held, tokenizer, folder.name, answerable=one["answerable"])
-                    ),
+                gold, kind, answerable = list(map(str, one["answer"] or [])), one.get("kind", ""), one["answerable"]
+                made = examples_of(
+                    one["question"], gold, held, tokenizer, folder.name, kind=kind, answerable=answerable
                 )
+                yield one, list(made)
             others = [one for name, rest in by.items() if name != file for one in rest if one["answerable"]]
             for one in draw.sample(others, min(len(others), len(some) // 2)):
                 other = one | {"answerable": False, "elsewhere": True}

@@ -52,7 +52,7 @@ def main() -> None:
                     key = view.source
                     if key not in kept:
                         kept[key] = Rows(view, held)
-                    found = programs(asked.question, kept[key], mentioned, gold) if gold else []
+                    found = programs(kept[key], mentioned, gold) if gold else []
                     some.append(
                         Example(
                             asked.question,

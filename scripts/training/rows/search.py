@@ -13,12 +13,34 @@ import numpy as np
 
 from local_rag.tables.mentions import ROWS, Mention
 from local_rag.tables.periods import month_of
-from local_rag.tables.program import NONE, Program
+from local_rag.tables.program import NONE, OPERATIONS, Program
 from local_rag.tables.query import Query, select, value_of_sql
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import View
 
 _MOST_MASKS, _MOST_PROGRAMS = 320, 40
+# What whoever wrote a question says that it asks, and the operations that compute it.
+OPERATIONS_OF: dict[str, set[str]] = {
+    "lookup": {"list"},
+    "count": {"count"},
+    "count2": {"count"},
+    "sum": {"sum"},
+    "sum2": {"sum"},
+    "value_max": {"max", "min"},
+    "average": {"mean"},
+    "max_min": {"top", "max", "min"},
+    "latest_earliest": {"top", "max", "min", "list"},
+    "top_n": {"top", "sum", "count", "mean", "max", "min"},
+    "list": {"list"},
+    "yes_no": {"whether"},
+    "group": {"sum", "count", "mean", "max", "min"},
+    "share": {"share of rows", "share of sum"},
+    "diff_sums": {"difference of rows", "difference of sums", "difference of columns"},
+    "next_after": {"top", "min", "max", "list"},
+    "distinct": {"distinct"},
+    "range": {"range"},
+}
+_OF_GROUPS = {"", "group", "top_n"}  # kinds of questions that a value of each group may answer
 _BOTH = 2  # conditions of a share: that of the part, and that of the whole
 
 
@@ -244,8 +266,12 @@ def condition_sets(
             yield mask, made(keys)
 
 
-def programs(question: str, rows: Rows, mentioned: Sequence[Mention], gold: Sequence[str]) -> list[Program]:
-    """Return the programs whose result is the answer, those that use more of the question first."""
+def programs(rows: Rows, mentioned: Sequence[Mention], gold: Sequence[str], kind: str = "") -> list[Program]:
+    """Return the programs whose result is the answer, those that use more of the question first.
+
+    Of a question whose kind is known, those that compute something else are not looked for.
+    """
+    wanted_operations = OPERATIONS_OF.get(kind, set(OPERATIONS))
     view = rows.view
     numeric = len(gold) == 1 and number_of(gold[0]) is not None
     wanted = number_of(gold[0]) if numeric else None
@@ -316,8 +342,10 @@ def programs(question: str, rows: Rows, mentioned: Sequence[Mention], gold: Sequ
                 ]
                 if matches(values, gold):
                     add("list", shown=at)
-        _tops(rows, mask, how, gold, limits, found)
-        _groups(rows, mask, how, gold, limits, found)
+        if "top" in wanted_operations:
+            _tops(rows, mask, how, gold, limits, found)
+        if kind in _OF_GROUPS or (kind not in OPERATIONS_OF and not numeric):
+            _groups(rows, mask, how, gold, limits, found)
         if not numeric:
             for at in dates:
                 some = sorted(v for v, m in zip(rows.values[at], mask, strict=True) if m and v)

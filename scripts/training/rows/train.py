@@ -20,30 +20,10 @@ from local_rag.tables.program import NONE
 from scripts.training.reader_model import half_precision, load_start
 from scripts.training.rows.examples import Example
 from scripts.training.rows.model import TorchPlanner, log_probabilities, parts_of, prepared
+from scripts.training.rows.search import OPERATIONS_OF
 
 _PRIOR = 0.3
 _MOST_HELD_OUT, _EVERY = 300, 1000  # questions that are asked after so many steps
-# Of the programs with the known answer, those that compute what whoever wrote the question says that it asks.
-_OPERATIONS = {
-    "lookup": {"list"},
-    "count": {"count"},
-    "count2": {"count"},
-    "sum": {"sum"},
-    "sum2": {"sum"},
-    "value_max": {"max", "min"},
-    "average": {"mean"},
-    "max_min": {"top", "max", "min"},
-    "latest_earliest": {"top", "max", "min", "list"},
-    "top_n": {"top", "sum", "count", "mean", "max", "min"},
-    "list": {"list"},
-    "yes_no": {"whether"},
-    "group": {"sum", "count", "mean", "max", "min"},
-    "share": {"share of rows", "share of sum"},
-    "diff_sums": {"difference of rows", "difference of sums", "difference of columns"},
-    "next_after": {"top", "min", "max", "list"},
-    "distinct": {"distinct"},
-    "range": {"range"},
-}
 _GROUPED = {"group": True, "max_min": False, "sum": False, "count": False, "average": False}
 Made = tuple[dict[str, Any], list[Any]]  # a question and its examples
 
@@ -95,7 +75,7 @@ def loss_of(model: TorchPlanner, batch: list[Any]) -> tuple[torch.Tensor, torch.
 def meant(asked: dict[str, Any], one: Example) -> Example:
     """Return an example without the programs that compute something else than the kind of its question says."""
     kind = asked.get("kind", "")
-    allowed, grouped = _OPERATIONS.get(kind), _GROUPED.get(kind)
+    allowed, grouped = OPERATIONS_OF.get(kind), _GROUPED.get(kind)
     kept = [
         program
         for program in one.programs
