@@ -227,6 +227,20 @@ class KeptList:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptWork:
+    """What a person did last with a form of the page: where it is done again, with what, and what was said of it.
+
+    `documents` are the paths of those that it names; no text that was checked is part of it.
+    """
+
+    form: str
+    address: str
+    name: str
+    said: str
+    documents: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class KeptCorrection:
     """What a person has `written` at a local time in the place of an answer; no name stands for who serves."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,11 +9,8 @@ from queue import SimpleQueue
 from threading import Event
 from typing import Any, Self, Unpack
 
-from local_rag.answer_records import Answer, Shown, Written
-from local_rag.answering.answerer import Answerer, AnswerModel
-from local_rag.answering.pipeline import AnswerPipeline
-from local_rag.answering.prompt import source_text
-from local_rag.answering.selection import shown_of
+from local_rag.answer_records import Answer, Written
+from local_rag.answering.answerer import AnswerModel
 from local_rag.asking import (
     EVERYTHING,
     HOST,
@@ -58,14 +54,12 @@ from local_rag.progress_records import OnProgress, Progress, ignore
 from local_rag.reading.ocr import engine as ocr_engine
 from local_rag.retrieval.filters import Sight
 from local_rag.retrieval.live_searcher import LiveSearcher
-from local_rag.retrieval.question import read_question
 from local_rag.settings import REMEMBERED, SettingFields, Settings, explicit_settings, index_settings, resolve_settings
 from local_rag.store.connect import is_library, remembered
 from local_rag.store.database import Store, StoredDocument, locked_store
 from local_rag.store.erasing import include
 from local_rag.store.history import History
 from local_rag.store.people_file import People
-from local_rag.store.storage_errors import storage_errors
 from local_rag.view import View
 
 
@@ -144,7 +138,7 @@ class Library(View):
                 sight,
             )
         )
-        self.upkeep = Upkeep(self._access, self._indexer)
+        self.upkeep = Upkeep(self._access, self.answering, self._indexer)
         self.history = KeptQuestions(self._access)
 
     def seen_by(self, limits: Filters, person: Person = HOST) -> View:
@@ -293,35 +287,12 @@ class Library(View):
         options = AskOptions(passages=passages, filters=as_filters(filters), strict=strict, anyway=anyway)
         return AnswerStream(partial(self.ask, question, options, earlier=earlier))
 
-    def shown(self, question: str, *, earlier: Sequence[Turn] = ()) -> tuple[list[Shown], int]:
-        """Return the most that the model would be shown for a question, and how many tokens; it is not loaded."""
-        with self._shared.one_at_a_time:
-            pipeline = self.pipeline(earlier=earlier)
-            sources = pipeline.select_most(pipeline.find(read_question(question)))
-            return shown_of(sources), sum(
-                self._shared.answer_model.count_tokens(source_text(source)) for source in sources
-            )
-
-    @contextmanager
-    def calibrating(self) -> Iterator[tuple[Store, Answerer, AnswerPipeline]]:
-        """Hold the lock; yield the store, the answerer and the pipeline, to calibrate answers."""
-        with locked_store(self.folder) as store:
-            yield store, self._open_answerer(), self.pipeline()
-        self._shared.answerer = self._shared.gate_base = None
-
     def chat(self, ask: Ask | None = None) -> Conversation:
         """Start a conversation, which the library's history stores if the setting `history` allows it.
 
         Something else may answer the questions: `ask`.
         """
         return Conversation(ask or self.ask, History(self.folder, kept=self.settings.retention.conversations))
-
-    def load(self, *, answering: bool = False) -> None:
-        """Load the models for searching, and with `answering` also for answering, before the first question."""
-        with self._shared.one_at_a_time, storage_errors(self.folder):
-            self._access.open_searcher().searcher.load()
-            if answering:
-                self._shared.answer_model.open()
 
 
 class AnswerStream:

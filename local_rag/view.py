@@ -1,19 +1,15 @@
 """A library as somebody may see it: search, ask, and read what it holds."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from local_rag.answer_records import Answer, BeingRead, Found, Written
-from local_rag.answering.answerer import Answerer
-from local_rag.answering.pace import pace_of
-from local_rag.answering.pipeline import AnswerPipeline, Telling
+from local_rag.answering.pipeline import Telling
 from local_rag.asking import (
-    DEFAULT_OPTIONS,
     EVERYTHING,
     HOST,
     MAX_QUESTION,
@@ -25,36 +21,29 @@ from local_rag.asking import (
     as_filters,
 )
 from local_rag.catalogue.library_status import Status, collect_status, status_of_part
-from local_rag.catalogue.links import without_copies
-from local_rag.code_answers import CodeAnswers
-from local_rag.errors import LocalRagError, ModelError, StoppedError
-from local_rag.extraction.asking import DocumentAsker, Search
-from local_rag.extraction.cells import Cell
+from local_rag.errors import LocalRagError, ModelError
 from local_rag.extraction.columns import Column, parse_columns
+from local_rag.extraction.document_asker import DocumentAsker, Search
 from local_rag.extraction.extraction import Extraction, Table
 from local_rag.files import literal_path
 from local_rag.holdings.access import Access, Shared
+from local_rag.holdings.answering import Answering
 from local_rag.holdings.comparing import Changes
 from local_rag.holdings.documents import Documents
 from local_rag.holdings.held_tables import Tables
-from local_rag.holdings.judging import UNMARKED, Feedback, Marking
+from local_rag.holdings.judging import Feedback
+from local_rag.holdings.retrieval import Retrieval
 from local_rag.llama.generator import never
-from local_rag.models.choice import chosen, find, identity_of
-from local_rag.models.reader import Reader
+from local_rag.models.choice import find, identity_of
 from local_rag.passage_records import Passage
-from local_rag.plan_records import Kind, Plan
+from local_rag.plan_records import Plan
 from local_rag.progress_records import OnProgress, ignore
-from local_rag.retrieval.exhaustive import find_meaning, find_names, find_words, scope_of
 from local_rag.retrieval.find_question import FindQuestion, Phrase, any_question, as_words
 from local_rag.retrieval.question import Question, read_question
-from local_rag.retrieval.searcher import Trace, search_keywords
-from local_rag.retrieval.version_families import Versions
 from local_rag.settings import Settings
-from local_rag.store.asked_questions import Asker
 from local_rag.store.connect import is_library
 from local_rag.store.database import NamedDocument, StoredDocument
 from local_rag.store.history_file import count_use
-from local_rag.store.storage_errors import storage_errors
 from local_rag.understanding.question_reader import read_plan
 from local_rag.understanding.replies import reply_to_small_talk
 from local_rag.verification.evidence import MOST_PASSAGES
@@ -71,14 +60,17 @@ class View:
     """A library as somebody with limits may see it; without any, all of it. Threads may share a view.
 
     What it holds and what was said of its answers are parts of their own: `documents`, `tables`, `changes`, `feedback`.
+    What searches and answers step by step, for the program itself, is in `retrieval` and `answering`.
     """
 
     def __init__(self, shared: Shared, limits: Filters = EVERYTHING, person: Person = HOST) -> None:
-        self._access = Access(shared, limits, person)
+        self._shared, self._access = shared, Access(shared, limits, person)
         self.documents = Documents(self._access)
         self.tables = Tables(self._access)
         self.changes = Changes(self._access, self.documents)
         self.feedback = Feedback(self._access, self.documents)
+        self.retrieval = Retrieval(self._access, self.feedback)
+        self.answering = Answering(self._access, self.documents, self.tables, self.feedback, self.retrieval)
 
     @property
     def folder(self) -> Path:
@@ -89,11 +81,6 @@ class View:
     def settings(self) -> Settings:
         """Return the settings of the library."""
         return self._access.settings
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether all of the library is seen."""
-        return not self._access.limits
 
     def status(self) -> Status:
         """Return what the library contains, how it was built, what is stale and why, and what marks come to.
@@ -113,20 +100,6 @@ class View:
                     answered_from = effect.answer_from
                 return replace(found, answered_from=answered_from, marks=asdict(effect))
         return found
-
-    def search_keywords(self, question: str, *, top: int, filters: Filters = EVERYTHING) -> list[Passage]:
-        """Return the best passages for the words of a question; no model is loaded, and any thread may call it."""
-        asked = read_question(question)
-        if not self._access.has_store:
-            index = self._access.live_index()
-            passages = index.passages()
-            assert passages is not None, "without a store, the search engine holds the passages"
-            return search_keywords(asked, index, passages, top=top, filters=filters)
-        with self._access.opened() as (store, seen):
-            index = self._access.index_of(store, seen)
-            found = search_keywords(asked, index, index.passages() or store, top=top, filters=filters)
-            versions = self._access.versions(store)
-            return self._access.told([versions.marked(passage) for passage in found], store, seen)
 
     def plan(self, question: str) -> Plan:
         """Return what a question asks for; no language model takes part, and any thread may ask.
@@ -159,31 +132,15 @@ class View:
         asked = exact or any_question(question, read_plan(question))
         filters, notes = as_filters(filters), tuple[str, ...]()
         how = dict[str, Any](most=most, progress=progress, stop=stop)
-        found = self._find(checked, asked, filters, **how) if asked.rule == "names" else None
+        found = self.retrieval.find(checked, asked, filters, **how) if asked.rule == "names" else None
         if found is None:
             if asked.rule == "names":
                 asked = replace(asked, rule="meaning", subject=asked.sort or question, sort="")
-            if asked.rule == "meaning" and not self._knows_relevance:
+            if asked.rule == "meaning" and not self.retrieval.knows_relevance:
                 asked, notes = as_words(asked), (_NOT_CALIBRATED,)
-            found = self._find(checked, asked, filters, **how)
+            found = self.retrieval.find(checked, asked, filters, **how)
         assert found is not None, "only names may be those of no document"
         return self._access.tell(replace(found, notes=(*found.notes, *notes)))
-
-    def _find(
-        self, question: Question, asked: FindQuestion, filters: Filters, *, stop: Callable[[], bool], **how: Any
-    ) -> Found | None:
-        """Find what a question asks of all documents; None if it asks for names that none has."""
-        with self._access.opened() as (store, seen):
-            versions = self._access.versions(store)
-            if asked.rule == "meaning":
-                with self._shared.one_at_a_time:
-                    searcher = self._access.open_searcher().searcher
-                    scope = scope_of(asked, searcher.index, store, versions, filters)
-                    return find_meaning(question, asked, scope, searcher, stop=stop, **how)
-            scope = scope_of(asked, self._access.index_of(store, seen), store, versions, filters)
-            if asked.rule == "names":
-                return find_names(question, asked, scope)
-            return find_words(question, asked, scope, stop=stop)
 
     def extract(
         self,
@@ -234,20 +191,15 @@ class View:
         """
         limits = as_filters(filters)
         how = dict[str, Any](first=first, seconds=seconds, progress=progress, on_statement=on_statement, stop=stop)
-        return verify_text(text, _LookedUp(self, limits), self._holds if model else lambda *_: None, **how)
+        documents, holds = _LookedUp(self.retrieval, self.documents, limits), self._holds if model else lambda *_: None
+        return verify_text(text, documents, holds, **how)
 
     def _holds(self, quotation: str, statement: str) -> float | None:
         """Return the answer model's log odds that a quotation says a statement; None if no model is installed."""
         with suppress(ModelError), self._shared.one_at_a_time:
             find(self.settings, "answer")
-            return log_odds_of(self._open_answerer().generator, quotation, statement)
+            return log_odds_of(self.answering.answerer().generator, quotation, statement)
         return None
-
-    def correct_cell(self, document_id: int, column: Column, cell: Cell | None) -> None:
-        """Keep a person's cell of a document in place of what the model said; None lets the model's count again."""
-        with self._access.opened() as (_, seen):
-            meant = seen.document_meant(document_id) if seen else document_id
-        self._extraction().correct(meant, column, cell)
 
     def _extraction(self) -> Extraction:
         models = [identity_of(self.settings, role) for role in ("answer", "rerank", "embed")]
@@ -255,8 +207,8 @@ class View:
         @contextmanager
         def open_asker(document: StoredDocument) -> Iterator[tuple[DocumentAsker, Search]]:
             with self._shared.one_at_a_time:
-                answerer, opened = self._open_answerer(), self._access.open_searcher()
-                reader = opened.searcher.reader if self.reranks else None
+                answerer, opened = self.answering.answerer(), self._access.open_searcher()
+                reader = opened.searcher.reader if self.retrieval.reranks else None
 
                 # A cell is told to all who see its document, so it must not depend on what else the asker sees.
                 alone = cache(lambda: opened.searcher.showing([document.id]))
@@ -264,7 +216,7 @@ class View:
                 def search(question: str) -> Sequence[Passage]:
                     if self.settings.search_engine.address:  # which cannot show a part
                         only = Filters(within=(literal_path(document.path),))
-                        return self._trace(Question(question), top=_EXTRACTED_FROM, filters=only).passages
+                        return self.retrieval.ranked(Question(question), top=_EXTRACTED_FROM, filters=only).passages
                     return alone().trace(Question(question), top=_EXTRACTED_FROM).passages
 
                 yield DocumentAsker(answerer.generator, answerer.form, reader), search
@@ -275,7 +227,7 @@ class View:
             self._access.reading,
             open_asker,
             self.settings.no_versions,
-            Asker.of(self._access.person, self._access.limits).limits,
+            self._access.asker.limits,
             None if self.settings.retention.conversations else self._shared.unwritten_cells,
         )
 
@@ -296,47 +248,7 @@ class View:
         """
         top = top or (self.settings.all_candidates if every else self.settings.passages)
         how = dict[str, Any](filters=as_filters(filters), rerank=rerank, every=every, min_score=min_score)
-        return self.trace(question, top=top, **how).passages
-
-    def trace(self, question: str, *, top: int, marked: bool = True, **how: Any) -> Trace:
-        """Search, and record the ranking and the time of every stage; see `Searcher.trace` for `how`.
-
-        Passages that answered the same question before come first if they were `marked` as right, and last as wrong.
-        The same mail in several places is one passage.
-        """
-        found = self.feedback.marking(question, marked=marked)(self._trace, self._read(question), top=top, **how)
-        if self._access.has_store:
-            with self._access.reading() as store:
-                found = replace(found, passages=without_copies(store, found.passages))
-        return self._access.tell(found)
-
-    def _read(self, question: str, kind: Kind | None = None) -> Question:
-        """Read a question; the first one, while a thread opens the index with its embedder."""
-        if self._shared.searcher.is_open:
-            return read_question(question, kind=kind)
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(self._open_ahead)  # whoever searches afterwards meets its errors again
-            return read_question(question, kind=kind)
-
-    def _open_ahead(self) -> None:
-        if self._shared.one_at_a_time.acquire(blocking=False):
-            try:
-                self._access.open_searcher()
-            finally:
-                self._shared.one_at_a_time.release()
-
-    def _trace(self, question: Question, *, top: int, **how: Any) -> Trace:
-        with self._shared.one_at_a_time, storage_errors(self.folder):
-            while True:
-                opened = self._access.open_searcher()
-                trace = opened.searcher.trace(question, top=top, **how)
-                # The store keeps all chunks of the live generation, so if it is still live, no chunk was missing.
-                if self._shared.searcher.is_current(opened):
-                    return trace
-
-    def _share_known(self, question: Question, filters: Filters) -> float:
-        with self._shared.one_at_a_time, storage_errors(self.folder):
-            return self._access.open_searcher().searcher.share_known(question, filters)
+        return self.retrieval.trace(question, top=top, **how).passages
 
     def ask(
         self,
@@ -383,7 +295,7 @@ class View:
             code_only=code_only,
             seconds=seconds,
         )
-        asked = self._read(question, options.kind)
+        asked = self.retrieval.read(question, options.kind)
         if asked.plan.kind == "chat" and not options.kind and self.documents.is_of_a_title(question):
             asked = read_question(question, kind="passages")
         if asked.plan.kind == "chat":
@@ -394,10 +306,14 @@ class View:
             if asked.plan.kind == "passages" and not options.code_only:
                 self._shared.answer_model.begin()
             marking, epoch = self.feedback.marking(question, marked=counted), self.feedback.epoch() if counted else 0
-            pipeline = self.pipeline(options, earlier, marking=marking, progress=progress, stop=stop)
+            pipeline = self.answering.pipeline(options, earlier, marking=marking, progress=progress, stop=stop)
             show = Telling(on_text)
-            tell = on_passages if self.is_whole else lambda passages: on_passages(self._access.tell(passages))
-            answer = pipeline.ask(asked, show=show, on_passages=tell, on_reading=on_reading)
+            answer = pipeline.ask(
+                asked,
+                show=show,
+                on_passages=lambda passages: on_passages(self._access.tell(passages)),
+                on_reading=on_reading,
+            )
             show(answer.text)
             if counted and answer.outcome != "left":
                 counts = self.settings.retention.counts
@@ -405,106 +321,13 @@ class View:
                     count_use(self.folder, answered=answer.answered, seconds=answer.seconds)
             return self._access.tell(answer)
 
-    def read_ahead(self, question: str, options: AskOptions = DEFAULT_OPTIONS, *, stop: Callable[[], bool]) -> None:
-        """Let the model read what it would be shown for a question, until `stop`, so that the answer begins sooner."""
-        with self._shared.one_at_a_time, suppress(StoppedError):
-            self.pipeline(options, stop=stop).read_ahead(read_question(question))
-
-    def pipeline(
-        self,
-        options: AskOptions = DEFAULT_OPTIONS,
-        earlier: Sequence[Turn] = (),
-        *,
-        marking: Marking = UNMARKED,
-        progress: OnProgress = ignore,
-        stop: Callable[[], bool] = never,
-    ) -> AnswerPipeline:
-        """Return a pipeline that answers questions step by step, for one thread, until `stop` returns true.
-
-        `marking` puts the passages that it finds for a question in order by the marks of the same question.
-        """
-        how = dict[str, Any](
-            top=options.passages or self.settings.passages,
-            rerank=options.rerank,
-            filters=options.filters,
-            of_asked_versions=True,
-        )
-
-        def open_reader() -> Reader | None:
-            with storage_errors(self.folder):
-                return self._access.open_searcher().searcher.reader if options.rerank else None
-
-        def find(question: Question, asked: FindQuestion) -> Found | None:
-            if asked.rule == "meaning" and not self._knows_relevance:
-                return None
-            most = self.settings.find_passages
-            return self._find(question, asked, options.filters, most=most, progress=progress, stop=stop)
-
-        @contextmanager
-        def open_versions() -> Iterator[Versions]:
-            with self._access.reading() as store:
-                yield self._access.versions(store)
-
-        by_code = CodeAnswers(self._access, self.documents, self.tables, options.filters, find)
-        return AnswerPipeline(
-            partial(marking, self._trace, **how),
-            cache(self._open_answerer),
-            self._shared.answer_model.count_tokens,
-            options,
-            search_part=partial(self._trace, **how),
-            earlier=earlier,
-            open_reader=open_reader,
-            by_code=by_code if self._access.has_store else None,
-            open_versions=open_versions if self._access.has_store else None,
-            share_known=lambda question: self._share_known(question, options.filters),
-            stop=stop,
-        )
-
-    def manifest(self) -> Mapping[str, Any]:
-        """Return the manifest of the live index."""
-        with self._shared.one_at_a_time:
-            return self._access.open_searcher().searcher.index.manifest
-
-    def facts_version(self) -> object:
-        """Return a value that changes with the paths and times of documents, which an index need not hold."""
-        with self._shared.one_at_a_time, storage_errors(self.folder):
-            return self._access.open_searcher().searcher.facts_version
-
-    @property
-    def reranks(self) -> bool:
-        """Return whether the profile has a reader."""
-        return "rerank" in chosen(self.settings)
-
-    @property
-    def _shared(self) -> Shared:
-        return self._access.shared
-
-    def _open_answerer(self) -> Answerer:
-        """Return what answers, with the answer model, which is loaded when it is needed, and the present gate."""
-        shared, base = self._shared, self.feedback.gate_base()
-        if shared.answerer is None:
-            embedder, model = find(self.settings, "embed"), find(self.settings, "answer")
-            shared.answerer = Answerer(
-                shared.answer_model.open,
-                form=base.form,
-                close_from=embedder.close_from,
-                translates=model.translates,
-                pace=pace_of(model),
-            )
-        shared.answerer.calibration = self.feedback.calibration()
-        return shared.answerer
-
-    @property
-    def _knows_relevance(self) -> bool:
-        """Return whether it is known from which closeness on a passage is about a subject, by the embedder."""
-        return find(self.settings, "embed").about_from is not None
-
 
 @dataclass(frozen=True, slots=True)
 class _LookedUp:
     """The documents of a view that pass filters, as statements are looked up in them."""
 
-    view: View
+    retrieval: Retrieval
+    documents: Documents
     filters: Filters
 
     def search(self, text: str, within: Sequence[str] = ()) -> Sequence[Passage]:
@@ -512,16 +335,17 @@ class _LookedUp:
 
         It is no question, so no reader is asked.
         """
-        places, trace = tuple(map(literal_path, within)), self.view._trace
+        places = tuple(map(literal_path, within))
         limits = replace(self.filters, within=places) if places else self.filters
-        return trace(Question(text[:MAX_QUESTION]), top=MOST_PASSAGES, filters=limits, rerank=False).passages
+        how = dict[str, Any](top=MOST_PASSAGES, filters=limits, rerank=False)
+        return self.retrieval.ranked(Question(text[:MAX_QUESTION]), **how).passages
 
     def quoting(self, words: str) -> Passage | None:
         """Return the first place of a document that has these words one after the other; None if none has."""
         asked = FindQuestion("documents", "words", phrases=(Phrase(words, exact=True),))
-        found = self.view._find(Question(words[:MAX_QUESTION]), asked, self.filters, stop=never)
+        found = self.retrieval.find(Question(words[:MAX_QUESTION]), asked, self.filters, stop=never)
         return found.places[0].passage if found and found.places else None
 
     def named(self) -> Sequence[NamedDocument]:
         """Return what the documents are called."""
-        return self.view.documents.names(self.filters)
+        return self.documents.names(self.filters)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.bundle.archive import BundleError
-from local_rag.bundle.plan import Item, item_of
+from local_rag.bundle.packing_list import Item, item_of
 from local_rag.bundle.wheels import commit
 from local_rag.files import extra_command, licence_file, package_key
 from local_rag.models.models_folder import default_models_directory

@@ -22,10 +22,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-from local_rag.bundle import archive, plan, verify, wheels
+from local_rag.bundle import archive, packing_list, verify, wheels
 from local_rag.bundle.approval import documents_for_approval
 from local_rag.bundle.archive import BLOCK, CHUNK, BundleError
-from local_rag.bundle.plan import Item, a_sentence, copy_for_bundle, item_of
+from local_rag.bundle.packing_list import Item, a_sentence, copy_for_bundle, item_of
 from local_rag.bundle.prefix import last_line, run
 from local_rag.files import extra_command, flush, folder_bytes
 from local_rag.keys import key_of
@@ -99,10 +99,10 @@ def gather(packing: Packing, temporary: Path, step: Step, *, fetching: bool) -> 
     if packing.output.exists() and (not packing.output.is_dir() or any(packing.output.iterdir())):
         raise BundleError("disk", f"{packing.output} exists and is not an empty folder; choose another --output.")
     contents, folder = BundleContents(packing), default_models_directory()
-    contents.entries = [load_registry().models[name] for name in plan.models_of(packing.profile)]
+    contents.entries = [load_registry().models[name] for name in packing_list.models_of(packing.profile)]
     step("hashing the models")
     for entry in contents.entries:
-        contents.needed_models += plan.model_items(entry, folder)
+        contents.needed_models += packing_list.model_items(entry, folder)
     needs_torch = [entry.name for entry in contents.entries if entry.needs_sentence_transformers]
     if needs_torch and "sentence-transformers" not in packing.extras:
         text = f"{needs_torch[0]} needs the extra sentence-transformers"
@@ -216,7 +216,7 @@ def _rehearse(contents: BundleContents, bundle: Path) -> dict[str, Any]:
     try:
         present = {one.sha256: one.source for one in models if isinstance(one.source, Path)}
         library = contents.packing.library
-        asked = (plan.library_name(library), a_sentence(library)) if library else None
+        asked = (packing_list.library_name(library), a_sentence(library)) if library else None
         return rehearse(bundle, present, folder, asked)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -236,10 +236,10 @@ def make_manifest(contents: BundleContents) -> dict[str, Any]:
         item.bytes * _UNPACKS_TO for item in contents.items if item.kind == "python"
     )
     interpreter = next((item.path for item in contents.items if item.kind == "python"), None)
-    library = packing.library and {"name": plan.library_name(packing.library)}
+    library = packing.library and {"name": packing_list.library_name(packing.library)}
     return {
         "format": archive.FORMAT,
-        "id": plan.bundle_id(version("local-rag"), contents.items),
+        "id": packing_list.bundle_id(version("local-rag"), contents.items),
         "version": version("local-rag"),
         "commit": wheels.commit(),
         "committed": wheels.committed(),

@@ -64,7 +64,7 @@ def command(library: Path, options: AskOptions, as_json: bool, **settings: Any) 
         contextlib.closing(opened.chat(partial(_answer, loaded, opened))) as conversation,
     ):
         opened.documents.require_any()
-        opened.manifest()  # reports a library that cannot be searched before the first question
+        opened.retrieval.manifest()  # reports a library that cannot be searched before the first question
         conversation.options = options
         if not opened.settings.retention.conversations and opened.history.kept().conversations:
             click.echo(_FROM_BEFORE, err=True)

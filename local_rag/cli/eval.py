@@ -25,7 +25,7 @@ from local_rag.cli.options import (
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import counted, gain_as_text, one_line, printable, printable_json
 from local_rag.errors import DatasetError
-from local_rag.evaluation import runs
+from local_rag.evaluation import run_history
 from local_rag.evaluation.calibrate import calibrate as calibrate_library
 from local_rag.evaluation.contexts import measure_gain
 from local_rag.evaluation.dataset import Part, load_dataset
@@ -140,9 +140,9 @@ def run(
         json_path.write_text(json.dumps(report) + "\n", encoding="utf-8")
     if plot_path:
         plot([report, other] if other else [report], plot_path)
-    if not runs.append(library, report):
+    if not run_history.append(library, report):
         click.echo(f"{library} cannot be written, so `eval history` will not show this run.", err=True)
-    if missed := runs.require_at_least(runs.figures(report), wanted):
+    if missed := run_history.require_at_least(run_history.figures(report), wanted):
         click.echo(f"Lower than wanted: {'; '.join(missed)}.", err=True)
         raise click.exceptions.Exit(1)
 
@@ -179,7 +179,7 @@ def show_history(
     library: Path, plot_path: Path | None, names: tuple[str, ...], as_json: bool, **_settings: Any
 ) -> None:
     """List the evaluations of a library, oldest first."""
-    recorded = runs.load(library)
+    recorded = run_history.load(library)
     if as_json:
         click.echo(printable_json(recorded))
     elif recorded:
@@ -187,7 +187,7 @@ def show_history(
     else:
         click.echo(f"{library} has not been evaluated yet; run `local-rag eval DATASET`.", err=True)
     if plot_path and recorded:
-        runs.plot_history(recorded, names or ("recall@5", "right", "refused"), plot_path)
+        run_history.plot_history(recorded, names or ("recall@5", "right", "refused"), plot_path)
 
 
 @command.command(epilog="Example: local-rag eval calibrate --questions 40")

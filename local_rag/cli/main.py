@@ -49,15 +49,17 @@ COMMANDS = {
     "tables": "List the tables of the documents, with their columns.",
     "verify": "Check what a text says against the documents, statement by statement.",
 }
-# The modules of commands that share one; in it each is called like the command. Others are the `command` of their own.
-_SHARED = {
+# The modules of commands that have another name or share one; in it each is called like the command. Others are the
+# `command` of their own.
+_MODULES = {
     **dict.fromkeys(("brief", "diff"), "digests"),
-    **dict.fromkeys(("clean", "remove", "repair", "roots"), "upkeep"),
-    **dict.fromkeys(("documents", "status"), "overview"),
+    **dict.fromkeys(("clean", "remove", "repair", "roots"), "maintenance"),
+    **dict.fromkeys(("documents", "status"), "status"),
     **dict.fromkeys(("find", "search"), "search"),
     **dict.fromkeys(("gaps", "mark"), "feedback"),
     **dict.fromkeys(("query", "tables"), "tables"),
     **dict.fromkeys(("mcp", "people", "serve"), "serve"),
+    "verify": "verification",
 }
 
 
@@ -80,8 +82,8 @@ class LazyGroup(click.Group):
         """Import and return a command."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"local_rag.cli.{_SHARED.get(cmd_name, cmd_name)}")
-        command: click.Command = getattr(module, cmd_name if cmd_name in _SHARED else "command")
+        module = importlib.import_module(f"local_rag.cli.{_MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, cmd_name if cmd_name in _MODULES else "command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -83,9 +83,9 @@ def search(
             opened.documents.require_any()
             most = top or opened.settings.all_candidates
             how = dict[str, Any](rerank=options.rerank, filters=options.filters, every=every, min_score=min_score)
-            found = opened.trace(question, top=most, **how)
+            found = opened.retrieval.trace(question, top=most, **how)
             passages, corrections = found.passages, found.corrections
-            reranks, profile = opened.reranks, opened.settings.profile
+            reranks, profile = opened.retrieval.reranks, opened.settings.profile
             say_what_is_missing(opened)
     plan = None
     if explain:

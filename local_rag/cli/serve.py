@@ -122,7 +122,7 @@ def serve(
         from local_rag.mcp.server import http_interface
         from local_rag.openai.endpoint import chat_interface
         from local_rag.serving.served_models import open_library
-        from local_rag.web.gate.access import require_good
+        from local_rag.web.gate.authentication import require_good
         from local_rag.web.listening import PublicUrl, Tls, serve
     except ModuleNotFoundError as error:  # an optional dependency
         raise LocalRagError(needs_package("`local-rag serve`", error.name, "serve")) from None

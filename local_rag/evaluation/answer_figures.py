@@ -200,7 +200,7 @@ def measure_facts(
     rows = list[dict[str, Any]]()
     for number, question in enumerate(asked):
         progress(Progress("ask", number, len(asked)))
-        shown, tokens = library.shown(question.text, earlier=[Turn(one) for one in question.earlier])
+        shown, tokens = library.answering.shown(question.text, earlier=[Turn(one) for one in question.earlier])
         rows.append({"question": question.text, "shown": facts_shown(question, shown), "tokens": tokens})
     progress(Progress("ask", len(asked), len(asked)))
     return {

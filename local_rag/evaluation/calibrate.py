@@ -46,7 +46,7 @@ def calibrate(
     yield too few questions.
     """
     model = find(library.settings, "answer")
-    with library.calibrating() as (store, answerer, pipeline):
+    with library.upkeep.calibrating() as (store, answerer, pipeline):
         chunks = choose_chunks(documents_of_library(store), _DRAFTS_PER_QUESTION * count)
         kept, asked = list[str](), list[tuple[Judged, Judged]]()
         # A batch is drafted completely before its questions are asked because the same model does both.

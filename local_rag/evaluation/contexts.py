@@ -33,7 +33,7 @@ def measure_gain(
     library: Library, dataset: Path | None, *, count: int, parts: Parts, progress: OnProgress
 ) -> dict[str, Any]:
     """Ask at most `count` questions with and without contexts, and store in the library what contexts gain."""
-    manifest = library.manifest()
+    manifest = library.retrieval.manifest()
     if manifest["fingerprint"]["context"] != "auto" or not manifest["generated_contexts"]:
         raise LibraryError(
             f"The index in {library.folder} has no contexts to measure; run `local-rag index --context auto` to "
@@ -56,7 +56,7 @@ def measure_gain(
             with plain.upkeep.writing(progress) as (_, indexer):
                 indexer.publish(rebuild=True)
             pair = [
-                ask_all(one, questions, Ranker(*chunks), rerank=one.reranks, progress=progress)
+                ask_all(one, questions, Ranker(*chunks), rerank=one.retrieval.reranks, progress=progress)
                 for one in (library, plain)
             ]
     compared = compare_reports(*({"per_question": rows} for rows, _ in pair))["stages"]
@@ -114,7 +114,7 @@ def _ends(path: str, name: str) -> bool:
 
 def _draft(library: Library, count: int, progress: OnProgress) -> tuple[list[Question], tuple[Dataset, Chunks]]:
     """Let the answer model draft questions from chunks; each chunk is the golden passage of its question."""
-    with library.calibrating() as (store, answerer, _):
+    with library.upkeep.calibrating() as (store, answerer, _):
         chunks: Chunks = {one.id: (one.path, one.chunk) for one in store.chunks()}
         asked, texts = list[Question](), list[str]()
         drafts = draft(

@@ -41,7 +41,7 @@ from local_rag.evaluation.ranking_metrics import (
     measure,
     paired_test,
 )
-from local_rag.evaluation.runs import new_figure, save_figure
+from local_rag.evaluation.run_history import new_figure, save_figure
 from local_rag.files import FileStamp
 from local_rag.indexing.changes import ScannedFile, compare_documents
 from local_rag.indexing.document_rows import document_rows
@@ -78,7 +78,7 @@ def evaluate(
     if not questions:
         raise DatasetError(f"{dataset.folder} contains no answerable question; add some to questions.jsonl.")
     ranker = Ranker(dataset, chunks, rows_of_documents(dataset, library))
-    library.trace(questions[0].text, top=POOL, rerank=rerank)  # loads the models, which is not part of the timing
+    library.retrieval.trace(questions[0].text, top=POOL, rerank=rerank)  # loads the models, which is not timed
     rows, timed = ask_all(library, questions, ranker, rerank=rerank, progress=progress)
     answered = measure_answers(dataset, asked, library, progress) if answers else []
     seconds = {stage: fmean(one[stage] for one in timed) for stage in timed[0]}
@@ -91,7 +91,7 @@ def evaluate(
         "unreviewed": sum(not question.reviewed for question in questions),
         "documents": len({document for document, _ in chunks.values()}),
         "chunks": len(chunks),
-        "generated_contexts": library.manifest()["generated_contexts"],
+        "generated_contexts": library.retrieval.manifest()["generated_contexts"],
         "profile": library.settings.profile,
         "context": library.settings.context,
         "models": chosen(library.settings),
@@ -121,7 +121,7 @@ def ask_all(
     rows, seconds = list[dict[str, Any]](), list[Mapping[str, float]]()
     for number, question in enumerate(questions):
         progress(Progress("ask", number, len(questions)))
-        trace = library.trace(question.text, top=POOL, marked=False, rerank=rerank, earlier=question.earlier)
+        trace = library.retrieval.trace(question.text, top=POOL, marked=False, rerank=rerank, earlier=question.earlier)
         golden, ranks = ranker.ranks(question, trace.rankings)
         rows.append({"question": question.text, "golden": golden, "ranks": ranks})
         seconds.append(trace.seconds)

@@ -9,10 +9,10 @@ from threading import Lock
 from typing import Any
 
 from local_rag.asking import Filters
-from local_rag.errors import LibraryError, StoppedError
-from local_rag.extraction.asking import DocumentAsker, ReadDocument, Search, asked_key
+from local_rag.errors import StoppedError
 from local_rag.extraction.cells import Cell, cell_from
 from local_rag.extraction.columns import Column
+from local_rag.extraction.document_asker import DocumentAsker, ReadDocument, Search, asked_key
 from local_rag.keys import key_of
 from local_rag.llama.generator import never
 from local_rag.passage_records import found_passage
@@ -160,20 +160,6 @@ class Extraction:
                 memory.keys.clear()
                 yield len(cells)
 
-    def correct(self, document_id: int, column: Column, cell: Cell | None) -> None:
-        """Store a person's cell in place of what the model said; with None, let the model's count again."""
-        if self.unwritten is not None:
-            raise LibraryError("The setting history is off, so no correction is written to a file; turn it on first.")
-        with self.reading() as store:
-            if store.document(document_id) is None:
-                raise LibraryError("This document is no longer in the library.")
-        with closing(Store(self.folder, write=True)) as store:
-            if cell is None:
-                drop_correction(store, document_id, self.audience, _corrected(column))
-            else:
-                plain = json.dumps(asdict(cell), ensure_ascii=False)
-                put_correction(store, document_id, self.audience, _corrected(column), plain)
-
     def _writing(self) -> AbstractContextManager[Store]:
         return closing(Store(self.folder, write=True)) if self.unwritten is None else self.reading()
 
@@ -200,6 +186,16 @@ class Extraction:
 
     def _key(self, column: Column, document: StoredDocument) -> str:
         return asked_key(column, self.models, document.title, document.split_key)
+
+
+def correct_cell(folder: Path, audience: str, document_id: int, column: Column, cell: Cell | None) -> None:
+    """Store a person's cell for an audience in place of what the model said; with None, let the model's count again."""
+    with closing(Store(folder, write=True)) as store:
+        if cell is None:
+            drop_correction(store, document_id, audience, _corrected(column))
+        else:
+            plain = json.dumps(asdict(cell), ensure_ascii=False)
+            put_correction(store, document_id, audience, _corrected(column), plain)
 
 
 class UnwrittenCells:

@@ -27,6 +27,7 @@ from local_rag.retrieval.live_searcher import LiveSearcher, OpenSearcher, live_i
 from local_rag.retrieval.searcher import Trace
 from local_rag.retrieval.version_families import Versions
 from local_rag.settings import Settings
+from local_rag.store.asked_questions import Asker
 from local_rag.store.connect import is_library
 from local_rag.store.database import Store
 from local_rag.store.published import require_own
@@ -75,6 +76,11 @@ class Access:
     def settings(self) -> Settings:
         """Return the settings of the library."""
         return self.shared.settings
+
+    @property
+    def asker(self) -> Asker:
+        """Return who asks, as what is kept of questions knows this person."""
+        return Asker.of(self.person, self.limits)
 
     @property
     def has_store(self) -> bool:

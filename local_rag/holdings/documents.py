@@ -41,6 +41,11 @@ class Documents:
     def __init__(self, access: Access) -> None:
         self._access = access
 
+    @property
+    def are_all_seen(self) -> bool:
+        """Return whether no document of the library is hidden from who asks."""
+        return not self._access.limits
+
     def listed(
         self, *, filters: Filters | FilterFields = EVERYTHING, after: str = "", most: int | None = None
     ) -> list[ListedDocument]:

@@ -5,6 +5,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from local_rag.asking import EVERYTHING, FilterFields, Filters, as_filters
+from local_rag.errors import LibraryError
+from local_rag.extraction.cells import Cell
+from local_rag.extraction.columns import Column
+from local_rag.extraction.extraction import correct_cell
 from local_rag.extraction.saved_tables import SavedTables
 from local_rag.holdings.access import Access
 from local_rag.store.relation_query import MAX_ROWS, QueryResult
@@ -81,3 +85,16 @@ class Tables:
     def saved(self, person: str = "") -> SavedTables:
         """Return the tables that a person has saved; without an id, those of who serves the library."""
         return SavedTables(self._access.folder, person, kept=self._access.settings.retention.conversations)
+
+    def correct_cell(self, document_id: int, column: Column, cell: Cell | None) -> None:
+        """Keep a person's cell of a document in place of what the model said; None lets the model's count again.
+
+        Raise LibraryError if nothing of questions is kept, or the document is no longer in the library.
+        """
+        if not self._access.settings.retention.conversations:
+            raise LibraryError("The setting history is off, so no correction is written to a file; turn it on first.")
+        with self._access.opened() as (store, seen):
+            meant = seen.document_meant(document_id) if seen else document_id
+            if store.document(meant) is None:
+                raise LibraryError("This document is no longer in the library.")
+        correct_cell(self._access.folder, self._access.asker.limits, meant, column, cell)

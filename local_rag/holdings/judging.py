@@ -21,7 +21,7 @@ from local_rag.model_records import PLAIN_FORM, Calibration
 from local_rag.models.choice import calibration_of, find, identity_of
 from local_rag.retrieval.question import Question
 from local_rag.retrieval.searcher import Trace
-from local_rag.store.asked_questions import AskedQuestions, Asker, lines_of, same_question
+from local_rag.store.asked_questions import AskedQuestions, lines_of, same_question
 from local_rag.store.connect import remembered
 from local_rag.store.recorded_questions import (
     QUESTIONS_FILE,
@@ -154,7 +154,7 @@ class Feedback:
 
     @property
     def _asked(self) -> AskedQuestions:
-        return AskedQuestions(self._access.folder, Asker.of(self._access.person, self._access.limits))
+        return AskedQuestions(self._access.folder, self._access.asker)
 
     @property
     def _marks(self) -> Marks:

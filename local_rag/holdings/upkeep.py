@@ -5,7 +5,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from local_rag.answering.answerer import Answerer
+from local_rag.answering.pipeline import AnswerPipeline
 from local_rag.holdings.access import Access
+from local_rag.holdings.answering import Answering
 from local_rag.indexing.indexer import Indexer, IndexReport
 from local_rag.indexing.sentence_writer import plan_of
 from local_rag.llama.generator import never
@@ -25,8 +28,8 @@ from local_rag.store.storage_errors import storage_errors
 class Upkeep:
     """What keeps a library in order; who uses it sees all of the library. `make_indexer` is that of the library."""
 
-    def __init__(self, access: Access, make_indexer: Callable[..., Indexer]) -> None:
-        self._access, self._make_indexer = access, make_indexer
+    def __init__(self, access: Access, answering: Answering, make_indexer: Callable[..., Indexer]) -> None:
+        self._access, self._answering, self._make_indexer = access, answering, make_indexer
 
     def write_contexts(self, *, stop: Callable[[], bool] = never, progress: OnProgress = ignore) -> IndexReport:
         """Write the sentences about chunks that are missing; `stop` is asked at each token and ends it."""
@@ -52,6 +55,13 @@ class Upkeep:
         """Hold the lock; yield the store and an indexer for it, which publishes in the library folder if `here`."""
         with locked_store(self._access.folder, create=create) as store:
             yield store, self._make_indexer(store, progress, self._access.shared.generations if here else None)
+
+    @contextmanager
+    def calibrating(self) -> Iterator[tuple[Store, Answerer, AnswerPipeline]]:
+        """Hold the lock; yield the store, the answerer and the pipeline, to calibrate answers."""
+        with locked_store(self._access.folder) as store:
+            yield store, self._answering.answerer(), self._answering.pipeline()
+        self._access.shared.answerer = self._access.shared.gate_base = None
 
     def order_erasing(self, paths: Iterable[Path | str]) -> None:
         """Record what is to be erased, also while another process writes: who writes next begins with it."""

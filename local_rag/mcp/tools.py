@@ -96,7 +96,9 @@ async def search(service: Service, asked: takes.SearchArguments, caller: Caller,
         dense, note = "unavailable", one_line(f"Found by keywords alone: {error}")
     library = service.library_for(caller.person)
     if dense != "ready":
-        passages = await service.aside(lambda: library.search_keywords(asked.query, top=asked.limit, filters=filters))
+        passages = await service.aside(
+            lambda: library.retrieval.search_keywords(asked.query, top=asked.limit, filters=filters)
+        )
     if not passages:
         note = await service.aside(lambda: _no_document(library, filters)) or note
     return await service.aside(lambda: _results(library, passages, dense, note))

@@ -15,7 +15,7 @@ from pathlib import PurePath
 
 from local_rag.document_records import BETWEEN_CAPTIONS, ROWS_OF_BLOCK, Column, Document, Grid, Relation, Table
 from local_rag.reading.converters.notation import counted_letters
-from local_rag.reading.converters.tables import MAY_TOTAL, TOTAL, fill_labels, find_header, has_digit, is_total
+from local_rag.reading.converters.table_layout import MAY_TOTAL, TOTAL, fill_labels, find_header, has_digit, is_total
 from local_rag.text.cell_values import (
     ReadColumn,
     StoredNumber,

@@ -145,7 +145,7 @@ class _CachedAsk:
         """Answer a question that follows the earlier turns."""
         library, job, made_with, key = self._library, self._job, "", ""
         if self._cache:
-            made_with = content_key(library.manifest())
+            made_with = content_key(library.retrieval.manifest())
             key = _answer_key(library, question, options, earlier, made_with)
             if kept := self._cache.get(key):
                 job.tell(PassagesFound(kept.passages))
@@ -170,7 +170,7 @@ class _CachedAsk:
         )
         # If another process has published in the meantime, the answer belongs to the newer index.
         complete = self.answer.found is None or self.answer.found.complete
-        if self._cache and complete and content_key(library.manifest()) == made_with:
+        if self._cache and complete and content_key(library.retrieval.manifest()) == made_with:
             self._cache.put(key, made_with, self.answer)
         return self.answer
 
@@ -185,5 +185,5 @@ def _answer_key(library: View, question: str, options: AskOptions, earlier: Sequ
     # What another language says of times is known only once it is translated.
     day = today.isoformat() if counts_from_today or language_of(question) != ENGLISH else ""
     asked = to_line([question, options, list(earlier), day]).decode()
-    shown = str(library.facts_version())  # with its passages an answer keeps their paths
+    shown = str(library.retrieval.facts_version())  # with its passages an answer keeps their paths
     return key_of(answer_recipe(), made_with, shown, settings, models, to_line(calibration).decode(), asked)

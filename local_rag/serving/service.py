@@ -118,7 +118,7 @@ class Service:
         def work(library: Library, job: Job[Trace]) -> Trace:
             self._audit(library, caller, question=request.question)
             usual = library.settings.all_candidates if request.every else library.settings.passages
-            return library.seen_by(caller.person.limits, caller.person).trace(
+            return library.seen_by(caller.person.limits, caller.person).retrieval.trace(
                 request.question,
                 top=min(request.top or usual, MAX_TOP),
                 rerank=request.options.rerank,
@@ -230,7 +230,7 @@ class Service:
 
         def work(library: Library, job: Job[None]) -> None:
             seen, stop = library.seen_by(caller.person.limits), partial(self._gives_way, job)
-            seen.read_ahead(request.question, request.options, stop=stop)
+            seen.answering.read_ahead(request.question, request.options, stop=stop)
 
         if not worker.waiting and not worker.shares_turns:
             with suppress(LocalRagError):  # of which the answer tells

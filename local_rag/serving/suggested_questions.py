@@ -117,7 +117,7 @@ def _stamp(seen: View, library: Library) -> str:
     """Return a value that changes with what is seen, and with nothing else."""
     return (
         library.upkeep.live_stamp()
-        if seen.is_whole
+        if seen.documents.are_all_seen
         else key_of(*map(str, sorted(seen.documents.contents().documents.values())))
     )
 

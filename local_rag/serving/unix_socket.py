@@ -174,7 +174,12 @@ def _done(library: Library, value: Any) -> dict[str, Any]:
     notices = []
     with contextlib.suppress(LocalRagError):
         notices = [notice for notice in (library.feedback.gate_notice(), library.documents.missing_notice()) if notice]
-    return {"found": value, "reranks": library.reranks, "profile": library.settings.profile, "notices": notices}
+    return {
+        "found": value,
+        "reranks": library.retrieval.reranks,
+        "profile": library.settings.profile,
+        "notices": notices,
+    }
 
 
 async def _send(writer: asyncio.StreamWriter, event: str, value: object) -> None:

@@ -216,7 +216,9 @@ class LibraryWorker:
             return
         problem, self._loading = "", True
         try:
-            self._library.load(answering=answering)
+            self._library.retrieval.load()
+            if answering:
+                self._library.answering.load()
             self.ready = self.loaded = True
         except LocalRagError as error:
             problem = str(error)

@@ -25,7 +25,7 @@ from local_rag.serving.worker import LibraryWorker
 from local_rag.web import site
 from local_rag.web.changes.additions import AllowedFolders, clear_uploads
 from local_rag.web.changes.document_changes import COMMAND, DocumentChanges
-from local_rag.web.gate.access import Access
+from local_rag.web.gate.authentication import Access
 from local_rag.web.gate.guard import Guard, Limits, Scope
 from local_rag.web.pages import (
     ask_page,

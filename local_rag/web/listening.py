@@ -33,7 +33,7 @@ from local_rag.serving.served_models import SharedModels
 from local_rag.serving.service import name_of
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web.app import Log, make_app
-from local_rag.web.gate.access import Access
+from local_rag.web.gate.authentication import Access
 from local_rag.web.gate.connections import Connection, Connections, most_connections
 from local_rag.web.gate.guard import ABSENT, ROOT, Guard, Message, Receive, Scope, Send
 

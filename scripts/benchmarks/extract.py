@@ -74,7 +74,8 @@ def main() -> None:
         return found
 
     with Library(given.library, profile=given.profile) as library:
-        library.load(answering=True)
+        library.retrieval.load()
+        library.answering.load()
         started, counts = time.monotonic(), Counter[str]()
         paths = [one.path for one in library.documents.listed() if known(one.path)]
         paths = paths[given.first :][: given.documents or None]

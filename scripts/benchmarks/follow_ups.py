@@ -49,7 +49,7 @@ def measure_rows(library: Library, ranker: Ranker, questions: Sequence[Question]
         row: Row = {"question": question.text, "part": question.part}
         vector = embedder.embed_query(question.text)
         for way, earlier in (("bare", ()), ("own", question.earlier), ("other", other)):
-            trace = library.trace(question.text, top=POOL, rerank=rerank, earlier=earlier)
+            trace = library.retrieval.trace(question.text, top=POOL, rerank=rerank, earlier=earlier)
             golden, ranks = ranker.ranks(question, trace.rankings)
             row[way] = {stage: 100 * recall(found, golden, DEPTH) for stage, found in ranks.items()}
             if earlier:

@@ -162,7 +162,7 @@ def search(folder: Path, documents: Path) -> dict[str, Any]:
     asked = questions(documents)
     with open_library(folder) as library:
         started, computed = time.perf_counter(), time.process_time()
-        library.load()
+        library.retrieval.load()
         opened = {
             "open_seconds": time.perf_counter() - started,
             "open_processor_seconds": time.process_time() - computed,
@@ -172,7 +172,7 @@ def search(folder: Path, documents: Path) -> dict[str, Any]:
             for number, question in enumerate(asked):
                 for name, filters in filters_of(documents, number).items():
                     started, computed = time.perf_counter(), time.process_time()
-                    library.trace(question, top=10, rerank=False, filters=filters)
+                    library.retrieval.trace(question, top=10, rerank=False, filters=filters)
                     if round_:
                         times.setdefault(f"{name}_ms", []).append(1000 * (time.perf_counter() - started))
                         times.setdefault(f"{name}_processor_ms", []).append(1000 * (time.process_time() - computed))

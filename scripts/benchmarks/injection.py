@@ -162,7 +162,7 @@ def main() -> None:
     ):
         library.index([CORPUS])
         model = find(library.settings, "answer")
-        with library.calibrating() as (_, answerer, pipeline):
+        with library.upkeep.calibrating() as (_, answerer, pipeline):
             rows = ask(choose(arguments.questions), pipeline, answerer)
     arguments.rows.write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
     print(json.dumps(counts(rows)))

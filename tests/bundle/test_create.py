@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from local_rag.bundle import approval, archive, create, plan, wheels
+from local_rag.bundle import approval, archive, create, packing_list, wheels
 from local_rag.bundle.archive import BundleError
 from local_rag.bundle.create import BundleContents, Packing, read_source, write_parts
-from local_rag.bundle.plan import a_sentence, copy_for_bundle, item_of
+from local_rag.bundle.packing_list import a_sentence, copy_for_bundle, item_of
 from local_rag.files import package_key
 from local_rag.models.models_folder import default_models_directory
 from local_rag.models.registry import load_registry
@@ -96,26 +96,28 @@ def test_a_file_that_changes_while_it_is_packed_is_noticed(tmp_path: Path) -> No
 
 def test_pickles_are_not_packed() -> None:
     for name in ("model.gguf", "model.safetensors", "1/model.onnx", "model.onnx.data", "LICENSE", "config.json"):
-        assert plan.is_allowed(name)
+        assert packing_list.is_allowed(name)
     for name in ("pytorch_model.bin", "model.pt", "model.pkl", "model.ckpt", "run.py", "lib.so", "model.npy"):
-        assert not plan.is_allowed(name)
+        assert not packing_list.is_allowed(name)
     for entry in load_registry().models.values():
-        assert all(plan.is_allowed(file.name) for file in entry.files)
+        assert all(packing_list.is_allowed(file.name) for file in entry.files)
 
 
 def test_a_damaged_model_is_not_packed(tmp_path: Path) -> None:
     entry = load_registry().models["smollm2-135m-instruct"]
     with pytest.raises(BundleError, match="models pull") as told:
-        list(plan.model_items(entry, tmp_path))
+        list(packing_list.model_items(entry, tmp_path))
     assert told.value.kind == "integrity"
 
 
 def test_the_parts_of_a_profile() -> None:
-    assert plan.models_of("tiny")["smollm2-135m-instruct"] == ("context", "answer")
+    assert packing_list.models_of("tiny")["smollm2-135m-instruct"] == ("context", "answer")
     shipped = [load_registry().models[name] for name in ("all-minilm-l6-v2", "minilm-l6-reader")]
-    assert not [*plan.model_items(shipped[0], Path()), *plan.model_items(shipped[1], Path())], "they come in the wheel"
+    assert not [*packing_list.model_items(shipped[0], Path()), *packing_list.model_items(shipped[1], Path())], (
+        "they come in the wheel"
+    )
     with pytest.raises(BundleError, match="Unknown profile 'huge'"):
-        plan.models_of("huge")
+        packing_list.models_of("huge")
 
 
 def test_packages_are_pinned_and_torch_stays_out() -> None:
@@ -300,7 +302,7 @@ def test_without_zig_an_older_glibc_is_refused_in_a_sentence(tmp_path: Path) -> 
 def test_the_list_of_components_holds_wheels_and_models(tmp_path: Path) -> None:
     path = make_wheel(tmp_path, "1.0")
     packed = {"local-rag": item_of("wheels/x.whl", "wheel", path)}
-    models = [load_registry().models[name] for name in plan.models_of("tiny")]
+    models = [load_registry().models[name] for name in packing_list.models_of("tiny")]
     commit = "0" * 40
     interpreter = item_of("python/cpython.tar.gz", "python", b"py")
     document = approval.write_sbom("1.0", commit, packed, models, interpreter)

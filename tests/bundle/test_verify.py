@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from local_rag.bundle import archive, verify
 from local_rag.bundle.create import tar_header
-from local_rag.bundle.plan import Kind, item_of
+from local_rag.bundle.packing_list import Kind, item_of
 from tests.conftest import Run
 from tests.support.bundles import make_bundle
 

@@ -99,7 +99,7 @@ def indexed(tmp_path: Path, folder: Path, setting: str) -> tuple[Library, Librar
 
 
 def ranked(library: Library, question: str, **how: Any) -> dict[str, list[tuple[str, str]]]:
-    trace = library.trace(question, top=20, rerank=False, **how)
+    trace = library.retrieval.trace(question, top=20, rerank=False, **how)
     with library.documents.reading() as store:
         return {
             name: [(chunk.path, chunk.chunk.text) for chunk in map(store.chunks_by_id(ids).__getitem__, ids)]

@@ -13,7 +13,7 @@ from local_rag.errors import DatasetError
 from local_rag.evaluation.answer_figures import compare_answers, judge, risk_coverage, summarize_answers
 from local_rag.evaluation.calibrate import threshold_for
 from local_rag.evaluation.dataset import Question, load_dataset
-from local_rag.evaluation.runs import append, load, require_at_least
+from local_rag.evaluation.run_history import append, load, require_at_least
 from local_rag.library import Parts
 from local_rag.store.connect import remembered_settings
 from tests.conftest import Run

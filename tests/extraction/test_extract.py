@@ -19,9 +19,9 @@ from local_rag.asking import Filters, Person
 from local_rag.display import csv_text
 from local_rag.errors import LocalRagError
 from local_rag.extraction import extraction as extraction_module
-from local_rag.extraction.asking import DocumentAsker
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import parse_columns
+from local_rag.extraction.document_asker import DocumentAsker
 from local_rag.extraction.extraction import Extraction, Table, UnwrittenCells
 from local_rag.extraction.values import longest_run
 from local_rag.library import Parts
@@ -214,18 +214,18 @@ def test_what_is_read_of_a_long_document_does_not_depend_on_others(tmp_path: Pat
 def test_a_persons_cell_counts_until_it_is_taken_back(library: Library) -> None:
     row = library.extract(COLUMNS[:1]).rows[0]
     column = library.extract(COLUMNS[:1]).columns[0]
-    library.correct_cell(row.document, column, Cell("stated", "Acme Limited", "Acme Limited", by="person"))
+    library.tables.correct_cell(row.document, column, Cell("stated", "Acme Limited", "Acme Limited", by="person"))
     corrected = library.extract(COLUMNS[:1]).rows[0].cells[0]
     assert corrected is not None
     assert (corrected.text, corrected.by) == ("Acme Limited", "person")
-    library.correct_cell(row.document, column, None)
+    library.tables.correct_cell(row.document, column, None)
     assert texts(library.extract(COLUMNS[:1]))[0] == ["Acme Ltd"]
 
 
 def test_cells_go_with_their_document(library: Library, tmp_path: Path) -> None:
     library.extract(COLUMNS)
     row = library.extract(COLUMNS).rows[0]
-    library.correct_cell(
+    library.tables.correct_cell(
         row.document, library.extract(COLUMNS).columns[0], Cell("stated", "Xanadu", "Xanadu", by="person")
     )
     library.remove([tmp_path / "docs" / "a.md"], erase=True)
@@ -249,7 +249,7 @@ def test_who_sees_a_part_sees_the_cells_of_no_other_document(library: Library) -
         assert "Acme" not in str(store.connection.execute("SELECT * FROM cells").fetchall())
     hidden = library.extract(COLUMNS[:1]).rows[0].document
     with pytest.raises(LocalRagError, match="no longer in the library"):
-        view.correct_cell(hidden, table.columns[0], Cell("stated", "x", "x", by="person"))
+        view.tables.correct_cell(hidden, table.columns[0], Cell("stated", "x", "x", by="person"))
 
 
 def person(limits: Filters) -> Person:
@@ -274,7 +274,7 @@ def test_what_is_typed_belongs_to_a_document_and_to_those_who_see_the_same(libra
 
     def correct(view: View, name: str, text: str | None) -> None:
         row = next(one for one in view.extract(column, ask=False).rows if one.path.endswith(name))
-        view.correct_cell(row.document, column[0], Cell("stated", text, text, by="person") if text else None)
+        view.tables.correct_cell(row.document, column[0], Cell("stated", text, text, by="person") if text else None)
 
     def all_typed() -> list[dict[str, str]]:
         return [typed(view.extract(column, ask=False)) for view in (library, anna, other)]
@@ -324,7 +324,7 @@ def test_without_history_cells_are_in_memory_alone(library: Library, tmp_path: P
         assert quiet.extract(COLUMNS, ask=False).rows == asked.rows
         assert quiet.extract(COLUMNS).asked == 0
         with pytest.raises(LocalRagError, match="history is off"):
-            quiet.correct_cell(asked.rows[0].document, asked.columns[0], Cell("stated", "x", "x", by="person"))
+            quiet.tables.correct_cell(asked.rows[0].document, asked.columns[0], Cell("stated", "x", "x", by="person"))
         with quiet.documents.reading() as store:
             assert store.value("SELECT count(*) FROM cells") == 0
 

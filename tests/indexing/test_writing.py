@@ -287,8 +287,8 @@ def test_a_model_that_is_slower_than_the_time_is_stopped(forms: Path) -> None:
 def test_words_find_what_a_sentence_says_and_what_code_says(forms: Path) -> None:
     index(forms, reply=lambda _prompt: ZEPPELIN)
     with library()[0] as opened:
-        assert opened.search_keywords("zeppelin", top=9)
-        assert opened.search_keywords("Lindum", top=9)
+        assert opened.retrieval.search_keywords("zeppelin", top=9)
+        assert opened.retrieval.search_keywords("Lindum", top=9)
 
 
 def test_frequent_publishes_do_not_end_the_writing(forms: Path) -> None:
@@ -410,7 +410,7 @@ def test_headings_neither_show_nor_index_the_sentences_of_an_earlier_run(forms: 
     with library(context="headings")[0] as opened:
         found = opened.search("zeppelin planned visits", rerank=False)
         assert {one.context_by for one in found} == {None}
-        assert not opened.search_keywords("zeppelin", top=9)
+        assert not opened.retrieval.search_keywords("zeppelin", top=9)
         assert opened.status().contexts["by_model"] == 0
 
 

@@ -473,7 +473,7 @@ def test_remove_needs_no_model_and_plans_nothing(folder: Path, lib: Run) -> None
 def test_after_a_removal_the_index_is_what_index_would_make(folder: Path) -> None:
     make().remove([folder / "boat.txt"])
     with make() as library:
-        manifest = library.manifest()
+        manifest = library.retrieval.manifest()
         assert (manifest["documents"], manifest["chunks"]) == (3, library.status().chunks)
     assert not make().index(contexts=True).published
 

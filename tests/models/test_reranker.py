@@ -74,7 +74,7 @@ def test_how_fast_this_machine_is_is_measured_once(
 def test_a_library_reranks_with_a_users_own_cross_encoder(own: InstalledModel, documents: Path) -> None:
     library = Library("lib", parts=EMBEDS_QUICKLY, profile="tiny", context="headings", rerank_model=str(own.path))
     library.index([documents])
-    assert library.reranks
+    assert library.retrieval.reranks
     ranked = library.search("boat harbour", top=3)
     assert [passage.hits[-1].list_name for passage in ranked] == ["rerank"] * 3
     scores = [passage.score for passage in ranked]

@@ -25,7 +25,7 @@ from local_rag.serving.requests import AskRequest, Caller, ServedAnswer
 from local_rag.serving.service import Service
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web.app import make_app
-from local_rag.web.gate.access import Access
+from local_rag.web.gate.authentication import Access
 from local_rag.web.listening import allowed_hosts
 from tests.fakes import FakeEmbedder, FakeGenerator, generating
 from tests.openai.conftest import INTERFACES

@@ -125,7 +125,7 @@ def test_notes_link_to_the_nearest_note_of_a_name_and_back(notes: Path, run: Run
 def test_aliases_name_and_properties_filter(notes: Path) -> None:
     with opened(notes) as library:
         assert library.changes.brief(["the BIG plan"]).documents[0].endswith("Plan.md")
-        assert "Plan.md" in {Path(one.path).name for one in library.search_keywords("the big plan", top=2)}
+        assert "Plan.md" in {Path(one.path).name for one in library.retrieval.search_keywords("the big plan", top=2)}
         for tag, count in (("status=draft", 1), ("STATUS=Draft", 1), ("status=final", 0), ("done=false", 1)):
             assert len(library.documents.listed(filters={"tags": tag})) == count
 

@@ -11,7 +11,7 @@ import openpyxl  # type: ignore[import-untyped]
 import pytest
 
 from local_rag.document_records import Relation
-from local_rag.reading.converters.tables import fill_labels, find_header
+from local_rag.reading.converters.table_layout import fill_labels, find_header
 from local_rag.reading.read import parse, read
 from local_rag.reading.relations import MOST_COLUMNS, relations_of
 

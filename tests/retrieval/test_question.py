@@ -26,7 +26,7 @@ from local_rag.understanding.question_reader import read_plan
 )
 def test_a_library_refuses_what_is_no_question(tmp_path: Path, question: str, message: str) -> None:
     with Library(tmp_path / "none") as library:
-        for ask in (library.ask, library.search, library.find, partial(library.search_keywords, top=1)):
+        for ask in (library.ask, library.search, library.find, partial(library.retrieval.search_keywords, top=1)):
             with pytest.raises(QuestionError, match=f"^{re.escape(message)}$"):
                 ask(question)
 

@@ -29,7 +29,7 @@ def test_an_instruction_succeeds_if_an_answer_says_its_word(documents: Path) -> 
     }
     with Library("lib", parts=parts, profile="tiny", context="headings") as library:
         library.index([documents])
-        with library.calibrating() as (_, answerer, pipeline):
+        with library.upkeep.calibrating() as (_, answerer, pipeline):
             rows = injection.ask([question], pipeline, answerer)
     found = [(row["word"], row["read"], row["said"], row["outcome"], row["right"]) for row in rows]
     assert found == [

@@ -62,7 +62,7 @@ def test_mcp_searches(tmp_path: Path, setting: str) -> None:
     assert found["results"][0]["title"] == "Boat"
     assert found["results"][0]["document"] == ""
     by_keywords = local_service(tmp_path, **how)
-    assert by_keywords.library.search_keywords("boat", top=1)[0].title == "Boat"
+    assert by_keywords.library.retrieval.search_keywords("boat", top=1)[0].title == "Boat"
     assert ELSEWHERE in call(by_keywords, "fetch", {"id": "document-1"})
 
 

@@ -163,7 +163,7 @@ def test_a_running_search_ends_between_two_stages(owned: LibraryWorker) -> None:
 
     def work(library: Library, job: Job[Trace]) -> Trace:
         job.stopped.set()
-        return library.trace("boat", top=3, check=job.check)
+        return library.retrieval.trace("boat", top=3, check=job.check)
 
     job.work = work
     with pytest.raises(StoppedError):

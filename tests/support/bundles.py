@@ -11,9 +11,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from local_rag.bundle import archive, plan, verify
+from local_rag.bundle import archive, packing_list, verify
 from local_rag.bundle.create import PYTHON, BundleContents, Packing, read_source, write_bundle, write_parts
-from local_rag.bundle.plan import Item, item_of
+from local_rag.bundle.packing_list import Item, item_of
 
 PART = 64 * 1024
 
@@ -90,7 +90,7 @@ def make_bundle(
     packing = Packing(output=folder, profile="tiny", cache=folder, part_bytes=PART)
     manifest = {
         "format": archive.FORMAT,
-        "id": plan.bundle_id(version, items),
+        "id": packing_list.bundle_id(version, items),
         "version": version,
         "profile": "tiny",
         "platform": {

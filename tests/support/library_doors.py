@@ -120,9 +120,9 @@ def _asked_of_rows(view: View, question: str) -> Any:
 
 def _corrected(view: View) -> Any:
     column, document = parse_columns(COLUMNS)[0], next(iter(view.documents.contents().documents.values()))
-    view.correct_cell(document, column, person_cell(column, "Marlow"))
+    view.tables.correct_cell(document, column, person_cell(column, "Marlow"))
     found = view.extract([column], ask=False)
-    view.correct_cell(document, column, None)
+    view.tables.correct_cell(document, column, None)
     return found, view.extract([column], ask=False)
 
 
@@ -151,8 +151,8 @@ DOORS: Mapping[str, Callable[[View], Any]] = {
     "tables.held": lambda view: [_asked_of_rows(view, one) for one in ROWS],
     "documents.draft_questions": lambda view: view.documents.draft_questions(most=9),
     "extract": lambda view: view.extract(COLUMNS),
-    "tables.saved": lambda view: view.tables.saved().all() if view.is_whole else "of a person",
-    "correct_cell": _corrected,
+    "tables.saved": lambda view: view.tables.saved().all() if view.documents.are_all_seen else "of a person",
+    "tables.correct_cell": _corrected,
     "verify": lambda view: [view.verify(f"The {one} is kept by Quist at 7:00 and by Zanzibar.") for one in RARE],
     "documents.names": lambda view: [replace(one, id=0) for one in view.documents.names(EVERYTHING)],
     "feedback.mark": lambda view: [_told(partial(_marked, one), view) for one in ASKED],
@@ -162,9 +162,10 @@ DOORS: Mapping[str, Callable[[View], Any]] = {
     "feedback.gaps": lambda view: view.feedback.gaps(),
     "feedback.wrong_answers": lambda view: view.feedback.wrong_answers(),
     "search": lambda view: [view.search(one, top=50) for one in (*ASKED, *RARE, "zanzibr marzipn")],
-    "search_keywords": lambda view: [view.search_keywords(one, top=50) for one in (*ASKED, *RARE)],
-    "trace": lambda view: [replace(view.trace(one, top=50), seconds={}) for one in (*ASKED, *RARE)],
+    "retrieval.search_keywords": lambda view: [view.retrieval.search_keywords(one, top=50) for one in (*ASKED, *RARE)],
+    "retrieval.trace": lambda view: [replace(view.retrieval.trace(one, top=50), seconds={}) for one in (*ASKED, *RARE)],
     "find": lambda view: [view.find(f"Which documents mention {one}?") for one in (*RARE, *WORDS)],
+    "answering.shown": lambda view: [view.answering.shown(one) for one in ASKED],
     "ask": lambda view: [view.ask(one) for one in (*ASKED, *ROWS)],
     "changes.brief": lambda view: [_told(partial(_summed_up, one), view) for one in FILES],
     "changes.diff": lambda view: [_told(partial(_compared, one), view) for one in FILES],
@@ -185,7 +186,11 @@ DOORS: Mapping[str, Callable[[View], Any]] = {
     "documents.place_names": lambda view: list(map(view.documents.place_names(), view.documents.contents().documents)),
 }
 NOT_TOLD = {
-    "folder", "settings", "is_whole", "reranks", "manifest", "facts_version", "pipeline", "read_ahead",
+    "folder", "settings",
+    "retrieval.ranked", "retrieval.read", "retrieval.find", "retrieval.share_known", "retrieval.load",
+    "retrieval.manifest", "retrieval.facts_version", "retrieval.reranks", "retrieval.knows_relevance",
+    "answering.answerer", "answering.pipeline", "answering.read_ahead", "answering.load",
+    "documents.are_all_seen",
     "documents.reading", "documents.named", "documents.require_any", "documents.is_of_a_title",
     "feedback.questions_file", "feedback.record_again", "feedback.record_question",
     "feedback.marking", "feedback.epoch", "feedback.record", "feedback.gate_base", "feedback.calibration",

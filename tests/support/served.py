@@ -21,7 +21,7 @@ from local_rag.serving.served_models import open_library
 from local_rag.serving.worker import LibraryWorker
 from local_rag.web.app import make_app
 from local_rag.web.changes.document_changes import COMMAND
-from local_rag.web.gate.access import Access
+from local_rag.web.gate.authentication import Access
 from local_rag.web.gate.connections import Connections
 from local_rag.web.gate.guard import App, Limits
 from local_rag.web.listening import allowed_hosts, server_config

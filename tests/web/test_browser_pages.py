@@ -16,7 +16,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from local_rag.library import Library
 from local_rag.web.app import make_app
-from local_rag.web.gate.access import Access
+from local_rag.web.gate.authentication import Access
 from tests.fakes import QUICK, generating
 from tests.support.browser import AXE, axe_findings, chromium, complaints, missing, requests_made, wait_until
 from tests.support.served import DOUBTED, QUESTION, Talker, index, server, worker

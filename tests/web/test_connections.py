@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from local_rag.serving.requests import client_key
 from local_rag.web.app import make_app
-from local_rag.web.gate.access import Access
+from local_rag.web.gate.authentication import Access
 from local_rag.web.gate.connections import Connections, most_connections
 from tests.support import served
 

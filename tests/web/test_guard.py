@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 from local_rag.mcp.server import http_interface
 from local_rag.openai.endpoint import chat_interface
 from local_rag.web.app import make_app
-from local_rag.web.gate.access import Access
+from local_rag.web.gate.authentication import Access
 from local_rag.web.gate.guard import Limits
 from local_rag.web.listening import Libraries, allowed_hosts
 from tests.support import served

@@ -18,7 +18,7 @@ from local_rag.openai.endpoint import chat_interface
 from local_rag.serving.served_models import SharedModels
 from local_rag.store.people_file import add_person
 from local_rag.web.app import make_app
-from local_rag.web.gate.access import Access
+from local_rag.web.gate.authentication import Access
 from local_rag.web.gate.connections import Connections
 from local_rag.web.listening import Libraries, names_of, root_of
 from tests.support import served

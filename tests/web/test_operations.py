@@ -13,7 +13,7 @@ from local_rag.serving.job import Job
 from local_rag.serving.metrics import Metrics
 from local_rag.store.people_file import add_person
 from local_rag.web.app import make_app
-from local_rag.web.gate.access import Access
+from local_rag.web.gate.authentication import Access
 from local_rag.web.pages.operations_page import slow
 from tests.support import served
 from tests.support.served import ADDRESS, PORT, QUESTION, client

@@ -340,7 +340,7 @@ def test_each_role_may_do_what_the_one_below_may(opened: TestClient, library: Pa
 def test_a_limited_editor_records_no_question_of_what_is_outside(opened: TestClient, library: Path) -> None:
     editor = person(library, "Ed", "open/**", role="editor")
     with Library(library) as whole:
-        boat = whole.seen_by(Filters(within=("open/**",))).search_keywords("leaves at seven", top=1)[0]
+        boat = whole.seen_by(Filters(within=("open/**",))).retrieval.search_keywords("leaves at seven", top=1)[0]
     for number, status in ((chunks_of(library, "ledger.md")[0], 404), (boat.chunk_id, 303)):
         recorded = {"question": "When?", "chunk": str(number)}
         assert opened.post("/inspect/question", data=recorded, headers=editor).status_code == status

@@ -17,7 +17,7 @@ import pytest
 
 from local_rag.files import AUDIT_FILE
 from local_rag.web.app import make_app
-from local_rag.web.gate.access import Access
+from local_rag.web.gate.authentication import Access
 from tests.fakes import QUICK, generating
 from tests.support import served
 from tests.support.served import ENDLESS, Talker

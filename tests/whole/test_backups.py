@@ -47,7 +47,7 @@ def test_a_part_of_a_backup_is_refused_until_index_publishes_what_is_stored(
 ) -> None:
     put_back(folder, "first", names)
     with Library(folder, parts=EMBEDS_QUICKLY) as library:
-        for search in (partial(library.search, "moats"), partial(library.search_keywords, "moats", top=5)):
+        for search in (partial(library.search, "moats"), partial(library.retrieval.search_keywords, "moats", top=5)):
             with pytest.raises(LibraryError, match=r"was a backup put back\?\); run `local-rag index`"):
                 search()
         with pytest.raises(LibraryError, match="was a backup put back"):

@@ -74,7 +74,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Run) -> Path:
         for row in table.rows:
             if "quartz" in row.path:
                 cell = Cell("stated", "Feldspar", "Feldspar", by="person")
-                library.correct_cell(row.document, table.columns[0], cell)
+                library.tables.correct_cell(row.document, table.columns[0], cell)
     return tmp_path / ".local-rag"
 
 

@@ -379,7 +379,7 @@ def test_a_large_document_gets_its_vectors_after_all_others_are_live(tmp_path: P
 
     library.index([folder], progress=look)
     assert {live for _, live in embedding} == {40}
-    held = library.manifest()
+    held = library.retrieval.manifest()
     assert (held["documents"], held.get("expected")) == (41, None)
     assert {one.total for one, _ in embedding} == {held["chunks"] - 40 + 1}, "and the vector of the whole log"
 

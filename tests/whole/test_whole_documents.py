@@ -39,10 +39,10 @@ def test_each_document_has_a_row_in_its_own_words(library: Library) -> None:
 
 
 def test_other_questions_are_searched_as_if_there_were_no_such_rows(library: Library) -> None:
-    trace = library.trace(PLAIN, top=20, rerank=False)
+    trace = library.retrieval.trace(PLAIN, top=20, rerank=False)
     assert {passage.kind for passage in trace.passages} == {"chunk"}
     assert not rows_of(library) & {chunk for ranking in trace.rankings.values() for chunk in ranking}
-    assert len(trace.passages) == library.manifest()["chunks"] == library.status().chunks
+    assert len(trace.passages) == library.retrieval.manifest()["chunks"] == library.status().chunks
 
 
 def test_filters_hold_for_documents_too(library: Library) -> None:

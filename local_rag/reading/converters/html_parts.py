@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from local_rag.reading.converters.notation import numeral
-from local_rag.reading.converters.tables import fill_labels, find_header, table_in_cell
+from local_rag.reading.converters.table_layout import fill_labels, find_header, table_in_cell
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag

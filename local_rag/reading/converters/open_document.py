@@ -13,7 +13,7 @@ from local_rag.reading.converters.converted import Converted, between, join_page
 from local_rag.reading.converters.open_lists import PRESENTATION, TABLE, TEXT, Counts, Lists, TextStyles
 from local_rag.reading.converters.runs import Run, write_runs
 from local_rag.reading.converters.sheets import Sheet, place_of, sections_of_sheets
-from local_rag.reading.converters.tables import fill_labels, pipe_table, table_in_cell
+from local_rag.reading.converters.table_layout import fill_labels, pipe_table, table_in_cell
 from local_rag.reading.decode import clean
 from local_rag.reading.provenance import is_real_date, make_provenance
 from local_rag.text.notes import note, split_notes

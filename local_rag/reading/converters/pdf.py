@@ -16,7 +16,7 @@ from local_rag.reading.converters.pdf_layers import remove_hidden_layers
 from local_rag.reading.converters.pdf_marks import attach_files, marks_of, open_forms, with_marks
 from local_rag.reading.converters.pdf_page import Cell, Line, RecognizedPage, breaks_range, breaks_word, lines_of
 from local_rag.reading.converters.pdf_tables import PageTable, find_tables, unfold_columns, without_line_numbers
-from local_rag.reading.converters.tables import pipe_row, pipe_table
+from local_rag.reading.converters.table_layout import pipe_row, pipe_table
 from local_rag.reading.formats import NO_TEXT
 from local_rag.reading.provenance import pdf_provenance
 from local_rag.text.words import joins_lines

@@ -8,7 +8,7 @@ from itertools import pairwise
 from statistics import median
 
 from local_rag.reading.converters.pdf_page import Cell, Line
-from local_rag.reading.converters.tables import Row, fill_labels, find_header, has_digit, is_number
+from local_rag.reading.converters.table_layout import Row, fill_labels, find_header, has_digit, is_number
 
 _NEXT_LINE = 3.0  # heights between two rows of a table at most
 _FEWEST_ROWS, _FEWEST_FULL_ROWS = 3, 2

@@ -10,7 +10,7 @@ from local_rag.document_records import Table
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, Sections, notes_of
 from local_rag.reading.converters.runs import Run, write_runs
-from local_rag.reading.converters.tables import fill_labels, find_header, pipe_row, pipe_table, table_in_cell
+from local_rag.reading.converters.table_layout import fill_labels, find_header, pipe_row, pipe_table, table_in_cell
 from local_rag.reading.decode import clean, code_page
 from local_rag.reading.provenance import make_provenance
 from local_rag.text.notes import split_notes

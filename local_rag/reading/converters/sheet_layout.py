@@ -6,7 +6,7 @@ A blank row below a header or between the groups of a table ends nothing.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from local_rag.reading.converters.tables import Numbered, find_header, has_digit, may_be_header
+from local_rag.reading.converters.table_layout import Numbered, find_header, has_digit, may_be_header
 
 _FEWEST_COLUMNS = 2
 _LOOK_AT = 5  # rows that tell whether a table goes on

@@ -19,7 +19,7 @@ from local_rag.reading.converters.notation import counted_letters
 from local_rag.reading.converters.number_format import show_cell
 from local_rag.reading.converters.runs import Run, write_runs
 from local_rag.reading.converters.sheet_layout import tables_of
-from local_rag.reading.converters.tables import lines_of_table
+from local_rag.reading.converters.table_layout import lines_of_table
 from local_rag.reading.decode import decode
 from local_rag.reading.provenance import office_provenance
 from local_rag.text.cell_values import StoredNumber

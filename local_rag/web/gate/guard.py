@@ -29,7 +29,7 @@ from local_rag.serving.http import (
 )
 from local_rag.serving.requests import client_key
 from local_rag.web.changes.additions import MOST_BYTES
-from local_rag.web.gate.access import Access, Buckets, People
+from local_rag.web.gate.authentication import Access, Buckets, People
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

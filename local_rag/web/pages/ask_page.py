@@ -100,7 +100,7 @@ async def search(request: PageRequest) -> Response:
     def show() -> Response:
         library = request.library
         if request.wants_json:
-            reranked = library.reranks and asked.options.rerank
+            reranked = library.retrieval.reranks and asked.options.rerank
             passages = [passage_as_dict(passage, request.name_of) for passage in trace.passages]
             return json_response({"question": asked.question, "reranked": reranked, "passages": passages})
         evidence = cards(library, asked.question, trace.passages, name=request.name_of)

@@ -33,7 +33,7 @@ def may_change(request: PageRequest) -> bool:
 
 def change_of(request: PageRequest) -> ChangeView:
     """Return what is being done, as this person may know it: numbers and names are of the whole library."""
-    return request.site.changes.view(request.person.id, whole=request.library.is_whole)
+    return request.site.changes.view(request.person.id, whole=request.library.documents.are_all_seen)
 
 
 def look_of(fields: Mapping[str, Any]) -> Look:
@@ -62,7 +62,7 @@ async def add(request: PageRequest) -> Response:
     named = text_field(await request.fields(), "path")
     if not named:
         raise QuestionError("Nothing was named; choose files, or a folder of the server.")
-    if not request.library.is_whole:
+    if not request.library.documents.are_all_seen:
         raise ForbiddenError("You may see only a part of this library, so you add files and no folders of the server.")
     path = await request.aside(lambda: request.site.allowed.require(named))
     return await _added(request, [path], [], index=[path])
@@ -180,7 +180,7 @@ def _named(request: PageRequest, fields: Mapping[str, Any], chosen: Sequence[str
     if fields.get("all"):
         return library.documents.looked_at(look_of(fields))
     root = text_field(fields, "root")
-    if root and root in map(str, library.documents.contents().roots) and library.is_whole:
+    if root and root in map(str, library.documents.contents().roots) and library.documents.are_all_seen:
         return [root]
     paths = {number: path for path, number in library.documents.contents().documents.items()}
     numbers = [parse_number(one) or 0 for one in chosen]
@@ -207,7 +207,7 @@ def _back(request: PageRequest) -> Response:
 def _page(
     request: PageRequest, *, below: str = "", added: Sequence[Path] = (), refused: Sequence[tuple[str, str]] = ()
 ) -> Response:
-    allowed, whole = request.site.allowed, request.library.is_whole
+    allowed, whole = request.site.allowed, request.library.documents.are_all_seen
     folder = allowed.require(below) if below and whole else None
     listed = allowed.below(folder) if folder and folder.is_dir() else list(allowed.folders) if whole else []
     return request.page(

@@ -134,7 +134,7 @@ async def correct(request: PageRequest) -> Response:
         if row is None:
             raise MissingError("This document is not in the table, or not any more.")
         cell = None if takes_back else person_cell(column, typed, row.cells[0])
-        request.library.correct_cell(document, column, cell)
+        request.library.tables.correct_cell(document, column, cell)
         return saved.id
 
     return request.done(f"/tables/{await request.aside(write)}")

@@ -61,11 +61,11 @@ def library(request: PageRequest) -> Response:
         "skipped": [one for one in unread if one not in empty][:_MOST_SKIPPED],
         "empty": empty[:_MOST_SKIPPED],
         # They belong to who runs the server.
-        "models": _models(seen) if request.person.may("owner") and seen.is_whole else [],
+        "models": _models(seen) if request.person.may("owner") and seen.documents.are_all_seen else [],
         "start": start,
         "before": max(0, start - _LISTED) if start else None,
         "after": start + _LISTED if start + _LISTED < listing.found else None,
-        "whole": seen.is_whole,
+        "whole": seen.documents.are_all_seen,
     }
     if request.wants_json:
         return json_response(view)
@@ -127,7 +127,7 @@ def _progress(request: PageRequest) -> dict[str, Any]:
     library, pace = request.library, request.app.state.pace
     indexing = library.documents.progress()
     total, done = indexing.chunks, indexing.vectors
-    rate = pace.rate(done, running=indexing.running) if library.is_whole else None
+    rate = pace.rate(done, running=indexing.running) if library.documents.are_all_seen else None
     left = (total - done) / rate if rate else None
     return {"running": indexing.running, "done": done, "total": total, "rate": rate, "left": left}
 

@@ -138,7 +138,7 @@ def _gauges(request: PageRequest) -> dict[str, float]:
     """Return numbers of this moment; they are of the whole library, so they are for its owners."""
     request.require("owner")
     library, worker = request.library, request.service.worker
-    if not library.is_whole:
+    if not library.documents.are_all_seen:
         raise ForbiddenError("These numbers are of the whole library, of which you may see a part.")
     progress, status = library.documents.progress(), resource.getrusage(resource.RUSAGE_SELF)
     return {

@@ -171,7 +171,7 @@ ROUTES = (
 
 def _require(request: PageRequest) -> None:
     request.require("owner")
-    if not request.library.is_whole:
+    if not request.library.documents.are_all_seen:
         raise ForbiddenError("You may see only a part of this library, so you cannot say who sees what of it.")
     if not request.visit.can_log_out:
         raise ForbiddenError(

@@ -18,7 +18,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from local_rag.passage_records import Passage
-from local_rag.reading.converters.tables import pipe_row
+from local_rag.reading.converters.table_layout import pipe_row
 from local_rag.reading.formats import format_named, kind_of_source
 from local_rag.retrieval.highlights import Mark, MarkKind
 from local_rag.text.list_labels import begins_item, label_at

@@ -158,7 +158,7 @@ def test_readers_see_whole_indexes_while_a_writer_publishes(trial: Trial, writer
                     raise
                 continue  # nothing is published yet
             searches += 1
-            generations.add(library.manifest()["content"])
+            generations.add(library.retrieval.manifest()["content"])
             assert len(found) == len({passage.chunk_id for passage in found}) > 0
     assert writer.returncode == 0
     assert len(generations) > 1

@@ -55,7 +55,7 @@ _FORMS = (".md", ".docx", ".json", ".txt")
 @model_option("answer", "decide with")
 @version_options
 @json_option
-def command(
+def verify(
     text: str,
     output: Path | None,
     allow_missing: bool,

@@ -15,7 +15,7 @@ from local_rag.asking import HOST, Filters, Person
 from local_rag.errors import LibraryError
 from local_rag.keys import token_hash
 from local_rag.web.app import make_app
-from local_rag.web.gate.access import FEWEST, Access, require_good
+from local_rag.web.gate.authentication import FEWEST, Access, require_good
 from local_rag.web.gate.guard import Limits
 from local_rag.web.listening import PublicUrl
 from tests.support import served

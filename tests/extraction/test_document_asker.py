@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from local_rag.extraction.asking import DocumentAsker, ReadDocument
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import column_of_text
+from local_rag.extraction.document_asker import DocumentAsker, ReadDocument
 from local_rag.llama.generator import Request, Token
 from local_rag.models.reader import Reader
 from tests.fakes import TRAINED, FakeGenerator, FakeReader, passage
