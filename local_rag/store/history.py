@@ -4,7 +4,7 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
@@ -22,6 +22,7 @@ from local_rag.asking import (
     KeptList,
     KeptOfQuestions,
     KeptTurn,
+    KeptWork,
     Suggested,
 )
 from local_rag.errors import MissingError
@@ -40,7 +41,7 @@ from local_rag.store.schema import transaction
 
 _MOST_IN_MEMORY = 200  # conversations
 _MOST_CACHED = 1000  # answers
-_ANSWER, _SUGGESTED = "answer", "suggested"  # the kinds of what is cached
+_ANSWER, _SUGGESTED, _WORK = "answer", "suggested", "work"  # the kinds of what is cached
 
 # Says of a document, by SHA-256 and path, whether what quotes or names it is to be forgotten.
 IsGone = Callable[[str, str], bool]
@@ -292,6 +293,28 @@ class History:
                 row = (_SUGGESTED, key, made_with, to_line(suggested).decode())
                 connection.execute("INSERT OR REPLACE INTO cached VALUES (?, ?, ?, ?)", row)
 
+    def last_work(self) -> list[KeptWork]:
+        """Return what this person did last with each form, the latest first; what another version kept is left out."""
+        found = list[KeptWork]()
+        query = "SELECT value FROM cached WHERE kind = ? AND made_with = ? ORDER BY rowid DESC"
+        for (value,) in self._rows(query, _WORK, self._person):
+            with suppress(ValueError):
+                found.append(from_plain(KeptWork, json.loads(str(value))))
+        return found
+
+    def put_work(self, work: KeptWork, *, epoch: int) -> None:
+        """Keep what this person did in the place of what they did with this form before, if anything is to be kept."""
+        if not self.kept:
+            return
+        with self._transaction() as connection:
+            if self._goes_on(None, epoch):
+                row = (_WORK, f"{self._person} {work.form}", self._person, to_line(work).decode())
+                connection.execute("INSERT OR REPLACE INTO cached VALUES (?, ?, ?, ?)", row)
+
+    def _forget_work(self) -> None:
+        """Delete what everybody did last: it may name documents that are gone, or that are elsewhere now."""
+        self._connection.execute("DELETE FROM cached WHERE kind = ?", (_WORK,))
+
     def counts(self) -> KeptOfQuestions:
         """Count everybody's conversations and the cached answers."""
         query = "SELECT (SELECT count(*) FROM conversations), (SELECT count(*) FROM cached WHERE kind = ?)"
@@ -372,6 +395,7 @@ class History:
             self._drop_answers(made_with)
             self._forget_suggested(is_gone)
             if gone or erased:
+                self._forget_work()
                 connection.execute("UPDATE epoch SET number = number + 1")
         self._vacuum()
         return deleted
@@ -424,6 +448,7 @@ class History:
                 update = f"UPDATE OR REPLACE {table} SET path = ?2 WHERE path = ?1"  # noqa: S608  tables of ours
                 connection.executemany(update, [(old, new) for old, new in moved.items()])
             self._move_filters(moved)
+            self._forget_work()
 
     def _move_filters(self, moved: Mapping[str, str]) -> None:
         """Let filters that name a file by its whole path name it where it is now, so that they go when it is erased."""

@@ -13,6 +13,7 @@ _LONGEST = 600  # characters of a quotation that are shown
 _BEFORE = 200  # of them before the first word that differs
 _CUT = "\u2026"
 Escape = Callable[[str], str]
+Span = tuple[int, int]
 
 
 def verification_as_dict(found: Verification, name: Name = display_path) -> dict[str, Any]:
@@ -77,27 +78,45 @@ def where(one: Evidence, name: Name) -> str:
 
 def said_of(one: Checked, mark: Escape, escape: Escape = str) -> str:
     """Return a statement on one line, with a mark around each part that differs from what the documents say."""
-    parts = [each.said for evidence in one.quotes for each in evidence.differs]
-    return _marked(" ".join(one.text.split()), parts, mark, escape)
+    return _marked(*said_line(one), mark, escape)
 
 
 def quoted(one: Evidence, mark: Escape, escape: Escape = str) -> str:
     """Return a quotation on one line within quotation marks, with a mark around what differs; a long one is cut."""
+    return f"\u201c{_marked(*quoted_line(one), mark, escape)}\u201d"
+
+
+def said_line(one: Checked) -> tuple[str, list[Span]]:
+    """Return a statement on one line, with the spans of what differs from what the documents say."""
+    text = " ".join(one.text.split())
+    return text, _apart(text, [each.said for evidence in one.quotes for each in evidence.differs])
+
+
+def quoted_line(one: Evidence) -> tuple[str, list[Span]]:
+    """Return a quotation on one line, with the spans of what differs; a long one is cut."""
     text = " ".join(one.place.text.split())
     parts = [each.written for each in one.differs]
     first = next((start for start, _ in spans_of(text, parts)), 0)
     begin = max(0, first - _BEFORE) if len(text) > _LONGEST else 0
-    shown = text[begin : begin + _LONGEST]
-    cut = [_CUT if begin else "", _marked(shown, parts, mark, escape), _CUT if begin + _LONGEST < len(text) else ""]
-    return f"\u201c{''.join(cut)}\u201d"
+    end = begin + _LONGEST
+    shown = f"{_CUT if begin else ''}{text[begin:end]}{_CUT if end < len(text) else ''}"
+    return shown, _apart(shown, parts)
 
 
-def _marked(text: str, parts: Sequence[str], mark: Escape, escape: Escape) -> str:
-    pieces, at = list[str](), 0
+def _apart(text: str, parts: Sequence[str]) -> list[Span]:
+    """Return where parts stand in a text, in order; of two that overlap, the first."""
+    kept = list[Span]()
     for start, end in sorted(spans_of(text, parts)):
-        if start >= at:
-            pieces += [_escaped(text[at:start], escape), mark(escape(text[start:end]))]
-            at = end
+        if not kept or start >= kept[-1][1]:
+            kept.append((start, end))
+    return kept
+
+
+def _marked(text: str, spans: Sequence[Span], mark: Escape, escape: Escape) -> str:
+    pieces, at = list[str](), 0
+    for start, end in spans:
+        pieces += [_escaped(text[at:start], escape), mark(escape(text[start:end]))]
+        at = end
     return "".join([*pieces, _escaped(text[at:], escape)])
 
 

@@ -5,10 +5,12 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
+from urllib.parse import urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,10 +19,10 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from local_rag.asking import Person, PersonRole
+from local_rag.asking import KeptWork, Person, PersonRole
 from local_rag.display import Name, display_path, duration, one_line
 from local_rag.document_records import page_number
-from local_rag.errors import ForbiddenError
+from local_rag.errors import ForbiddenError, LibraryError
 from local_rag.offline import can_filter, left_open, open_ways
 from local_rag.serving.background_runs import QuestionLists, TableRuns
 from local_rag.serving.cached_answers import OpenHistory
@@ -179,6 +181,18 @@ class PageRequest(Request):
     def history(self) -> OpenHistory:
         """Open the history of the person who asks."""
         return self.service.history(self.person.id)
+
+    def epoch(self) -> int:
+        """Return what says until when something that begins now may be kept; nothing may if that is not known."""
+        with suppress(LibraryError), self.history() as history:
+            return history.epoch()
+        return -1
+
+    def remember(self, form: str, query: Any, name: str, said: str, documents: Sequence[str], *, epoch: int) -> None:
+        """Keep what this person did with a form, for the place of work; no page fails where that cannot be."""
+        work = KeptWork(form, f"{form}?{urlencode(query)}", name, said, tuple(documents))
+        with suppress(LibraryError), self.history() as history:
+            history.put_work(work, epoch=epoch)
 
     @property
     def may_record(self) -> bool:

@@ -253,7 +253,7 @@ new MutationObserver(() => { window.asked ??= performance.now() + 100; })
   .observe(document.getElementById("status"), { childList: true });
 """
 PLACES = """
-return ["#question", ".turn:last-child .card h4", ".turn:last-child .prose"].map((one) => {
+return ["#question", ".turn:last-child .card h3", ".turn:last-child .prose"].map((one) => {
   const { x, y } = document.querySelector(one).getBoundingClientRect();
   return [x, y];
 });

@@ -28,7 +28,7 @@ def test_changes_stand_side_by_side_with_their_places(contracts: Path) -> None:
         asked = {"before": "agreement-2023.md", "after": "agreement-2024.md"}
         page = client.get("/diff", params=asked).text
         assert "notice period: three months -&gt; six months" in page
-        assert "The notice period is <mark>three</mark> months." in page
+        assert 'The notice period is <mark class="best">three</mark> months.' in page
         assert page.count('href="/document/') > 10
         told = client.get("/diff", params=asked, headers={"accept": "application/json"}).json()
         assert told["counts"]["moved"] == 1
@@ -40,6 +40,20 @@ def test_changes_stand_side_by_side_with_their_places(contracts: Path) -> None:
         assert "notice period" in newest
         missing = client.get("/diff", params={"before": "/etc/passwd", "after": "agreement-2024.md"})
         assert (missing.status_code, "is no document" in missing.text) == (404, True)
+
+
+def test_what_was_struck_out_looks_so_and_differs(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    for name, fee in (("old", "EUR 900"), ("new", "~~EUR 900~~ EUR 1,200")):
+        text = f"# Fees of the harbour\n\nThe fee of a berth is {fee} a year.\n"
+        (tmp_path / "documents" / f"{name}.md").write_text(text)
+    served.index(tmp_path / "documents", tmp_path / "lib")
+    with served.client(tmp_path / "lib") as client:
+        page = client.get("/diff", params={"before": "old.md", "after": "new.md"}).text
+    assert 'is EUR <mark class="best">900</mark> a year.' in page
+    assert '<mark class="best"><s>EUR 900</s></mark>' in page
+    assert 'EUR <mark class="best">1,200</mark> a year.' in page
+    assert "~~" not in page.partition("<tbody>")[2]
 
 
 def test_a_brief_shows_quotations_that_lead_to_their_documents(contracts: Path) -> None:

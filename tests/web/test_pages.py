@@ -394,7 +394,7 @@ def test_the_inspector_has_every_stage_and_says_why_something_is_missing(client:
     begins = re.findall(r"<summary>(.*?)</summary>", page.partition("<tbody>")[2])
     assert any(one.startswith("Leave") for one in begins)
     assert not [one for one in begins if "#" in html.unescape(one)]
-    assert re.search('<div class="passage rendered" dir="auto"><h[2-6]>.*Leave', page)
+    assert re.search('<div class="passage rendered" dir="auto"><p class="heading">.*Leave', page)
     assert "None." in client.get("/inspect?q=parental+leave&show=lost").text
     assert "No document of the library" in client.get("/inspect?q=boat&path=nowhere").text
 

@@ -59,7 +59,7 @@ SPANS = st.lists(
 OURS = re.compile(
     r"</?(?:p|ul|ol|li|pre|code|strong|em|s|h[1-6]|hr|br|blockquote|table|thead|tbody|tr|th|td|div|span|b|mark|details)>"
     r'|<h[1-6] id="line-\d+">|<table class="rows">|<span class="field">|<th scope="(?:row|col)">|<td colspan="\d+">'
-    r'|<p class="(?:plain|record)">|<span class="(?:beside|name)">|<li value="\d+">'
+    r'|<p class="(?:plain|record|heading)">|<span class="(?:beside|name)">|<li value="\d+">'
     r'|<mark class="(?:passage)? ?(?:best)? ?(?:term)?"(?: id="passage" tabindex="-1")?>'
     r"|<details open>|<summary>Quoted text</summary>"
     r'|<div class="wide" tabindex="0" role="group" aria-label="Table">|<div class="block">|<div dir="auto">'
@@ -158,7 +158,7 @@ def test_rows_of_a_sheet_are_a_table() -> None:
     shown = str(render(f"Prices\nColumns: name; born; ship\n{rows}\n\n## More\n\nRow 9: alone", "sheet"))
     assert table(shown) == [["", "name", "born", "ship"], *cells]
     assert '<p class="plain">Prices</p>' in shown
-    assert ">More</h6>" in shown
+    assert '<p class="heading">More</p>' in shown
     assert '<p class="record"><b>Row 9:</b> alone</p>' in shown
     assert table(str(render(rows, "sheet", columns=("name", "born", "ship")))) == [["", "name", "born", "ship"], *cells]
     passage = "Row 2: Lamp; born: 1\nRow 3: Boat; born: 2; see: x"

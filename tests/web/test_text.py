@@ -53,7 +53,7 @@ def cite(number: int) -> str:
         ("a \u30102\u3011.", f"<p>a {cite(2)}.</p>"),
         ("a [7] [1-999] [1, 7]", "<p>a [7] [1-999] [1, 7]</p>"),
         ("## Leave [1]", f"<p>Leave {cite(1)}</p>"),
-        ("Yes.\n\n## Leave [1]", f"<p>Yes.</p>\n<h4>Leave {cite(1)}</h4>"),
+        ("Yes.\n\n## Leave [1]", f"<p>Yes.</p>\n<h3>Leave {cite(1)}</h3>"),
         ("now ~~4~~ 5 [1]", f"<p>now <s>4</s> 5 {cite(1)}</p>"),
         ("*a* and __b__", "<p><em>a</em> and <strong>b</strong></p>"),
         ("- a\n  - b", "<ul>\n<li>a\n<ul>\n<li>b</li>\n</ul>\n</li>\n</ul>"),
@@ -70,7 +70,7 @@ def test_the_markdown_that_models_write_is_shown(text: str, shown: str | None) -
 
 
 OURS = re.compile(
-    r"</?(?:p|ul|ol|li|pre|code|strong|em|s|h4|hr|br|blockquote|table|thead|tbody|tr|th|td)>"
+    r"</?(?:p|ul|ol|li|pre|code|strong|em|s|h3|hr|br|blockquote|table|thead|tbody|tr|th|td)>"
     r'|<a class="cite" href="#source-\d+" aria-label="source \d+">|</a>'
 )
 

@@ -22,8 +22,8 @@ def test_a_text_is_checked_and_saved(fees: Path) -> None:
     with served.client(fees) as client:
         assert "Check a text" in client.get("/verify").text
         page = client.post("/verify", data={"text": text}).text
-        assert "The harbour fee is <mark>EUR 1,300</mark> a year." in page
-        assert "<mark>EUR 1,200</mark>" in page
+        assert 'The harbour fee is <mark class="best">EUR 1,300</mark> a year.' in page
+        assert '<mark class="best">EUR 1,200</mark>' in page
         assert 'href="/document/1?from=' in page
         assert "2 statements: 1 contradicted, 1 no claim." in page
         told = client.post("/verify", json={"text": text}, headers={"accept": "application/json"}).json()
@@ -39,3 +39,15 @@ def test_a_text_is_checked_and_saved(fees: Path) -> None:
 def test_nothing_of_a_text_or_document_is_markup(fees: Path) -> None:
     with served.client(fees) as client:
         assert_tame(client.post("/verify", data={"text": f"The harbour fee {HOSTILE} is EUR 1,300 a year."}).text)
+
+
+def test_what_is_struck_out_looks_so_on_both_sides(tmp_path: Path) -> None:
+    (tmp_path / "documents").mkdir()
+    (tmp_path / "documents" / "fees.md").write_text("# Fees\n\nThe harbour fee is ~~EUR 900~~ EUR 1,200 a year.\n")
+    served.index(tmp_path / "documents", tmp_path / "lib")
+    with served.client(tmp_path / "lib") as client:
+        page = client.post("/verify", data={"text": "The ~~old~~ harbour fee is EUR 1,300 a year."}).text
+    statements = page.partition('<ol class="verdicts">')[2]
+    assert "The <s>old</s> harbour fee" in statements
+    assert "The harbour fee is <s>EUR 900</s> " in statements
+    assert "~~" not in statements

@@ -1,7 +1,7 @@
 """The pages that quote whole documents: what changed between two, side by side, and what some say, as a brief."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from starlette.responses import Response
@@ -20,19 +20,21 @@ from local_rag.digests.output import (
     kinds_of_changes,
 )
 from local_rag.digests.statements import Place
-from local_rag.display import Name
+from local_rag.display import Name, counted
 from local_rag.errors import MissingError
 from local_rag.serving.answer_markdown import escaped
 from local_rag.serving.http import json_response
+from local_rag.text.struck import SIGN, struck_spans
 from local_rag.web.forms import SOURCE, filters_of, number_field, query_fields
 from local_rag.web.pages.sources_page import view_scope
 from local_rag.web.site import PageRequest, attachment
+from local_rag.web.views.document_html import show_line
 
 _MOST_SHOWN = 300  # changes on a page
 _MOST_COMPARED = 2
 _LONGEST = 2000  # characters of a quotation on a page
 _LONGEST_NAME = 1000
-_PIECE = re.compile(r"\w+(?:[.,]\w+)*+|\W+?(?=\w|\Z)")
+_PIECE = re.compile(r"~~|\w+(?:[.,]\w+)*+|\W+?(?=~~|\w|\Z)")
 
 
 def diff(request: PageRequest) -> Response:
@@ -52,6 +54,7 @@ def diff(request: PageRequest) -> Response:
         return request.page("diff.html", **shown | {"wrong": "More than two documents are ticked; tick two, or one."})
     if not names[0]:
         return request.page("diff.html", **shown)
+    epoch = request.epoch()
     try:
         difference = library.changes.diff(*names)
     except MissingError as error:
@@ -64,7 +67,10 @@ def diff(request: PageRequest) -> Response:
         return attachment(difference_as_markdown(difference, escaped, shown["name"]), "changes.md", "text/markdown")
     rows = [_row(one, documents, shown["name"]) for one in difference.changes[:_MOST_SHOWN]]
     more = len(difference.changes) - len(rows)
-    found = {"difference": difference, "rows": rows, "more": more, "counts": kinds_of_changes(difference)}
+    counts, compared = kinds_of_changes(difference), (difference.before, difference.after)
+    asked = dict(zip(("before", "after"), map(shown["name"], compared), strict=True))
+    request.remember("/diff", asked, " \u2192 ".join(asked.values()), counts or "no change", compared, epoch=epoch)
+    found = {"difference": difference, "rows": rows, "more": more, "counts": counts}
     return request.page("diff.html", **shown | found)
 
 
@@ -79,6 +85,7 @@ def brief(request: PageRequest) -> Response:
     shown |= {"brief": None, "headings": (), "lists": ()}
     if not named and not filters:
         return request.page("brief.html", **shown)
+    epoch = request.epoch()
     try:
         found = library.changes.brief([named] if named else [], lines=lines, filters=filters)
     except MissingError as error:
@@ -94,6 +101,9 @@ def brief(request: PageRequest) -> Response:
     def quoted(some: Sequence[Line]) -> list[tuple[str, dict[str, Any]]]:
         return [(one.value, _quoted(one.place, "", documents, name)) for one in some]
 
+    asked = [*shown["scope"]["fields"], ("document", named), ("lines", lines)]
+    told = counted(len(found.documents), "document")
+    request.remember("/brief", asked, shown["scope"]["said"], told, found.documents, epoch=epoch)
     headings = [(heading, quoted(some)) for heading, some in headings_of(found)]
     lists = [(title, quoted(found.lists[kind])) for kind, title in LISTS.items() if found.lists[kind]]
     return request.page("brief.html", **shown | {"brief": found, "headings": headings, "lists": lists})
@@ -121,12 +131,12 @@ def _row(change: Change, documents: Mapping[str, int], name: Name) -> dict[str, 
 
 
 def _quoted(place: Place, other: str, documents: Mapping[str, int], name: Name) -> dict[str, Any]:
-    """Return a quotation in pieces, each with whether the other document says it otherwise, and where it leads."""
-    text = place.text if len(place.text) <= _LONGEST else f"{place.text[:_LONGEST]}\u2026"
+    """Return a quotation, in which what the other document says otherwise is marked, and where it leads."""
+    text = _as_it_looks(place.text if len(place.text) <= _LONGEST else f"{place.text[:_LONGEST]}\u2026")
     document = documents.get(place.path)
     address = f"/document/{document}?from={place.start}" if document is not None else ""
-    pieces = list(_pieces(_as_it_looks(text), _as_it_looks(other)))
-    return {"pieces": pieces, "location": place.location_by(name), "section": place.section, "address": address}
+    shown = show_line(text, _differing(text, _as_it_looks(other)))
+    return {"text": shown, "location": place.location_by(name), "section": place.section, "address": address}
 
 
 def _as_it_looks(text: str) -> str:
@@ -136,17 +146,23 @@ def _as_it_looks(text: str) -> str:
     return text.removeprefix("- ").replace("**", "")
 
 
-def _pieces(text: str, other: str) -> Iterator[tuple[str, bool]]:
-    """Yield a text in pieces, each with whether another text has other words there; nothing differs from no text."""
+def _differing(text: str, other: str) -> list[tuple[int, int]]:
+    """Return the spans of a text in which another has other words, or strikes them; nothing differs from no text."""
     if not other:
-        yield text, False
-        return
-    own, others = _PIECE.findall(text), _PIECE.findall(other)
-    first_words, second_words = ([" ".join(piece.split()) for piece in side] for side in (own, others))
-    before = 0
-    for start, _, size in (*common_parts(first_words, second_words), (len(own), 0, 0)):
-        if piece := "".join(own[before:start]):
-            yield piece, bool(piece.strip())
-        if size:
-            yield "".join(own[start : start + size]), False
+        return []
+    own = [*_PIECE.finditer(text)]
+    spans, before = list[tuple[int, int]](), 0
+    for start, _, size in (*common_parts(_words(text), _words(other)), (len(own), 0, 0)):
+        if any(one[0].strip() for one in own[before:start]):
+            spans.append((own[before].start(), own[start - 1].end()))
         before = start + size
+    return spans
+
+
+def _words(text: str) -> list[str]:
+    """Return the pieces of a text as they are compared: without breaks of lines, and struck ones apart from others."""
+    struck = struck_spans(text)
+    return [
+        (SIGN if any(start <= one.start() < end for start, end in struck) else "") + " ".join(one[0].split())
+        for one in _PIECE.finditer(text)
+    ]

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from markupsafe import Markup, escape
 from starlette.responses import Response
 from starlette.routing import Route
 
@@ -13,8 +12,8 @@ from local_rag.serving.requests import VerifyRequest
 from local_rag.serving.verified_text import verified
 from local_rag.verification.report import (
     headline,
-    quoted,
-    said_of,
+    quoted_line,
+    said_line,
     verification_as_dict,
     verification_as_markdown,
     where,
@@ -23,6 +22,7 @@ from local_rag.verification.verdicts import VERDICTS, Checked, Evidence, Verific
 from local_rag.verification.word_report import verification_as_word
 from local_rag.web.forms import filters_of, text_field
 from local_rag.web.site import PageRequest, attachment
+from local_rag.web.views.document_html import show_line
 
 _MOST = 40_000  # characters of a text that fit into a form
 _SECONDS = 120.0  # for which a browser waits for a page
@@ -31,7 +31,7 @@ _WORD = "application/vnd.openxmlformats-officedocument.wordprocessingml.document
 
 def form(request: PageRequest) -> Response:
     """Show the form for a text."""
-    return _page(request, "", "", None)
+    return _page(request, "", request.query_params.get("in", ""), None)
 
 
 async def check(request: PageRequest) -> Response:
@@ -39,14 +39,15 @@ async def check(request: PageRequest) -> Response:
     fields = await request.fields()
     text, kind = text_field(fields, "text").replace("\r\n", "\n"), text_field(fields, "format")
     asked = VerifyRequest(text=text, filters=filters_of(fields))
+    epoch = await request.aside(request.epoch)
     found = await unless_gone(request.receive, verified(request.service, asked, request.caller, seconds=_SECONDS))
-    return await request.aside(lambda: _shown(request, found, kind, text_field(fields, "in")))
+    return await request.aside(lambda: _shown(request, found, kind, text_field(fields, "in"), epoch))
 
 
 ROUTES = (Route("/verify", form), Route("/verify", check, methods=["POST"]))
 
 
-def _shown(request: PageRequest, found: Verification, kind: str, within: str) -> Response:
+def _shown(request: PageRequest, found: Verification, kind: str, within: str, epoch: int) -> Response:
     name = request.library.documents.place_names()
     if kind == "word":
         return attachment(verification_as_word(found, name), "checked.docx", _WORD)
@@ -54,6 +55,7 @@ def _shown(request: PageRequest, found: Verification, kind: str, within: str) ->
         return attachment(verification_as_markdown(found, escaped, name), "checked.md", "text/markdown")
     if request.wants_json:
         return json_response(verification_as_dict(found, name))
+    request.remember("/verify", {"in": within}, within or "All documents", headline(found), (), epoch=epoch)
     return _page(request, found.text, within, found)
 
 
@@ -69,7 +71,7 @@ def _statement(request: PageRequest, one: Checked, documents: Mapping[str, int])
     return {
         "verdict": one.verdict,
         "meaning": VERDICTS[one.verdict],
-        "said": Markup(said_of(one, _mark, _html)),  # noqa: S704  escaped piece by piece
+        "said": show_line(*said_line(one)),
         "quotes": [_quotation(request, each, documents) for each in one.quotes],
     }
 
@@ -77,13 +79,5 @@ def _statement(request: PageRequest, one: Checked, documents: Mapping[str, int])
 def _quotation(request: PageRequest, one: Evidence, documents: Mapping[str, int]) -> dict[str, Any]:
     document = documents.get(one.place.path)
     address = f"/document/{document}?from={one.place.start}" if document is not None else ""
-    text = Markup(quoted(one, _mark, _html))  # noqa: S704  escaped piece by piece
+    text = show_line(*quoted_line(one))
     return {"text": text, "where": where(one, request.name_of), "address": address}
-
-
-def _html(text: str) -> str:
-    return str(escape(text))
-
-
-def _mark(escaped_text: str) -> str:
-    return f"<mark>{escaped_text}</mark>"

@@ -9,11 +9,13 @@ _LAST = 8
 
 
 def work(request: PageRequest) -> Response:
-    """Show what can be done, with the last tables and files of questions of this person."""
+    """Show what can be done, with what this person did last; what names a document that is not seen is left out."""
     tables = request.library.tables.saved(request.person.id).all()
     with request.history() as history:
-        lists = history.question_lists()
-    return request.page("work.html", tables=tables[:_LAST], lists=lists[:_LAST])
+        lists, done = history.question_lists(), history.last_work()
+    held = request.library.documents.contents().documents if done else {}
+    done = [one for one in done if held.keys() >= set(one.documents)]
+    return request.page("work.html", done=done, tables=tables[:_LAST], lists=lists[:_LAST])
 
 
 ROUTES = (Route("/work", work),)

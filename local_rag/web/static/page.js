@@ -459,7 +459,7 @@ function watchCitations() {
 
 // A part of the page that changes while something runs: looked at often then, seldom or, without `idle`, never after.
 async function watch(section, address, idle) {
-  let running = section.dataset.running === "yes";
+  let running = section.dataset.running === "yes", last = "";
   while (running || idle) {
     await new Promise((done) => setTimeout(done, document.hidden ? 60000 : running ? 3000 : 15000));
     const response = await fetch(address).catch(() => null);
@@ -467,7 +467,7 @@ async function watch(section, address, idle) {
     running = response.headers.get("x-local-rag-running") === "yes";
     const html = await response.text();
     if (section.querySelector("details[open]")) running = true;  // somebody reads or writes there: later
-    else show(section, html);
+    else if (html !== last) show(section, last = html);  // what is as before is not read out again
   }
 }
 

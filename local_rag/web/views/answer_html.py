@@ -19,7 +19,7 @@ _RULES += ["backticks", "emphasis", "strikethrough", "newline", "escape"]
 _CITATION = re.compile(r"\[(\d{1,3}(?:(?:, ?| ?[-\u2013] ?)\d{1,3}){0,20})\]")  # [1], [1, 2], [1-3]
 _LENTICULAR = re.compile(r"\u3010(\d{1,3})\u3011")  # as some models write a citation
 _MOST_CITED = 50
-_HEADING = "h4"  # of any level: the page itself has those above
+_HEADING = "h3"  # of any level: the page itself has those above
 
 
 def show_answer(text: str, sources: Collection[int] = (), *, anchor: str = "source") -> Markup:

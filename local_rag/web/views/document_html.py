@@ -113,9 +113,9 @@ def show_quote(passage: Passage, text: str, start: int) -> Markup:
     return show_passage(replace(passage, text=text, table_header=header), ())
 
 
-def show_line(text: str) -> Markup:
-    """Return a line of a document as HTML, in which only what is struck out is marked."""
-    writer = _Writer(text, (), "", strikes=True)
+def show_line(text: str, differs: Sequence[tuple[int, int]] = ()) -> Markup:
+    """Return a line of a document as HTML, in which what is struck out and the spans of what `differs` are marked."""
+    writer = _Writer(text, [Mark(*span, "best") for span in differs], "", strikes=True)
     writer.take(len(text))
     return Markup("".join(writer.parts))  # noqa: S704  our own elements, with all text escaped
 
@@ -138,7 +138,7 @@ def render(
     marks: Sequence[Mark] = (),
     *,
     before: str = "",
-    heading: int = 5,
+    heading: int = 0,
     headings: Collection[str] = (),
     first_line: int = 0,
     anchor: str = "",
@@ -147,10 +147,11 @@ def render(
 ) -> Markup:
     """Return text of a document as HTML.
 
-    `before` is read before the text, as the header of its table is. `heading` is the level of the highest heading, and
-    `headings` are lines of plain text that are headings. With `first_line`, the blocks have the numbers of their lines,
-    and headings ids with theirs. `anchor` is the id of the first mark of the strongest kind. `columns` are the names of
-    the columns of the sheet within which the text begins. With `breaks`, each line of a paragraph is one of its own.
+    `before` is read before the text, as the header of its table is. `heading` is the level of the highest heading, or 0
+    for a quotation, which heads nothing of the page, and `headings` are lines of plain text that are headings. With
+    `first_line`, the blocks have the numbers of their lines, and headings ids with theirs. `anchor` is the id of the
+    first mark of the strongest kind. `columns` are the names of the columns of the sheet within which the text begins.
+    With `breaks`, each line of a paragraph is one of its own.
     """
     moved = [Mark(mark.start + len(before), mark.end + len(before), mark.kind) for mark in marks]
     # Markdown has a rule of its own for what is struck out, and code none.
@@ -252,6 +253,7 @@ class _Renderer:
     ) -> None:
         self._writer, self._kind, self._heading, self._headings = writer, kind, heading, headings
         self._columns, self._breaks = columns, breaks
+        self._above = list[int]()  # the levels of the headings within which it is
         self._first_line, self._before = numbered
         self._starts = [0, *(line_break.end() for line_break in re.finditer("\n", writer.text)), len(writer.text)]
         self._row_end = 0  # of the row of a table in which it is
@@ -292,15 +294,22 @@ class _Renderer:
             writer.open("" if self._hidden else _tag(token, "p"))
         elif token.type.startswith("heading"):
             self._hidden = False
-            level = min(_DEEPEST_HEADING, self._heading + int(token.tag[1:]) - 1)
-            writer.open(f"<h{level}{self._identified(token.map[0])}>" if token.map and not token.level
-                        and token.nesting == 1 else _tag(token, f"h{level}"))  # fmt: skip
+            opening, closing = self._head(int(token.tag[1:]), token.map[0] if token.map and not token.level else -1)
+            writer.open(opening if token.nesting == 1 else closing)
         else:  # lists, quotations and parts of a table, without attributes
             writer.open(_tag(token, token.tag))
 
     def _number(self, line: int) -> int:
         """Return the number of a line in its document."""
         return self._first_line + max(0, line - self._before)
+
+    def _head(self, level: int, line: int) -> tuple[str, str]:
+        """Return what opens and closes a heading: as deep as it is nested, so that no level of the page is left out."""
+        if not self._heading:
+            return '<p class="heading">', "</p>\n"
+        self._above = [*(one for one in self._above if one < level), level]
+        element = f"h{min(_DEEPEST_HEADING, self._heading + len(self._above) - 1)}"
+        return f"<{element}{self._identified(line)}>", f"</{element}>\n"
 
     def _identified(self, line: int) -> str:
         """Return the id of the heading in a line, as an attribute."""
@@ -451,11 +460,11 @@ class _Renderer:
             inside = not heading
             writer.reach(start)
             if heading:
-                level = min(_DEEPEST_HEADING, self._heading + (len(heading) - 2 if heading[0] == "#" else 0))
-                writer.open(f"<h{level}{self._identified(first + number)}>")
+                opening, closing = self._head(len(heading) - 1 if heading[0] == "#" else 1, first + number)
+                writer.open(opening)
                 writer.done += len(heading) if heading[0] == "#" else 0
                 writer.take(stop)
-                writer.open(f"</h{level}>\n")
+                writer.open(closing)
             else:
                 if name := _NAMED.match(line) if names > 1 else None:
                     writer.open('<span class="name">')
