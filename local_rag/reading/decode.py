@@ -102,13 +102,21 @@ def decode_with_notes(data: bytes, *declared: str | None) -> tuple[str, tuple[st
     return text, notes
 
 
-_OF_TERMINAL = re.compile(r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[@-Z\\^_])")
+_OF_TERMINAL = re.compile(
+    r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[()*+][0-9A-Z]|[78=>@-Z\\^_c])"
+)
+_OVERSTRUCK = re.compile(r"[^\n\x08]\x08")  # by the bold letters of a line printer
+_EMBEDDED = re.compile(  # a file within the text, mostly an image
+    r"(?<=data:)([\w.+-]{1,40}/[\w.+-]{1,80}(?:;[\w-]{1,20}=[\w.+-]{1,40}){0,3};base64,)[A-Za-z0-9+/=_-]{100,}"
+)
 
 
 def clean(text: str) -> str:
-    """Make every newline a line feed, and leave out what is no text: colours of a terminal, NUL, lone surrogates."""
+    """Make every newline a line feed; leave out what is no text: colours of a terminal, embedded files, NUL."""
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    return _NOT_TEXT.sub("\ufffd", _OF_TERMINAL.sub("", text) if "\x1b" in text else text)
+    text = _OF_TERMINAL.sub("", text) if "\x1b" in text else text
+    text = _OVERSTRUCK.sub("", text) if "\x08" in text else text
+    return _NOT_TEXT.sub("\ufffd", _EMBEDDED.sub(r"\1", text) if ";base64," in text else text)
 
 
 def code_page(number: int, *, wide: bool = False) -> str | None:

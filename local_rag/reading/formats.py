@@ -118,7 +118,7 @@ _UNSUPPORTED = {
     DATA: ".jsonl .ndjson .parquet .arrow .feather .avro .npy .npz .pkl .pickle .h5 .hdf5 .mat "
     ".rds .msf .sqlite .sqlite3 .db .mdb .dat .gguf .safetensors .pt .pth .onnx .ckpt .map",
     "a pointer to a document elsewhere; save the document itself here": ".gdoc .gsheet .gslides .gdraw .gform "
-    ".gtable .gsite .gmap .gjam .glink .gscript .url .webloc .lnk",
+    ".gtable .gsite .gmap .gjam .glink .gscript .url .webloc .website .lnk",
     "unsupported document format; save it as .docx, .xlsx, .pptx or .pdf": ".doc .xls .ppt .xlsb .pages .numbers .key "
     ".mobi .azw .azw3 .djvu .ps .one .vsd .vsdx",
 }

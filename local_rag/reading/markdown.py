@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from local_rag.document_records import Heading, Link, LinkKind, Table
 from local_rag.reading.structure import line_starts
 from local_rag.text.notes import note, split_notes
+from local_rag.text.struck import strike
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -34,7 +35,8 @@ _TABLE_RULE = re.compile(r"^[ \t>]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+\|", re.MULTILIN
 _LONGEST_UNDERLINED = 300  # characters of a heading above a line of === or ---
 _TAG_OPENING = re.compile(
     r"(?P<comment>\{%-?\s*comment\b)|(?P<tag>\{%)|(?P<html><!--)"
-    r"|(?P<remark>^%%)|(?P<inline>(?<=[^\n%])%%(?=[^\n%]{1,2000}%%))",
+    r"|(?P<remark>^[ \t]{0,40}%%(?!%))|(?P<inline>(?<=[^\n%\d])%%(?=(?:[^\n%]|\n(?!\s*\n)|%(?!%)){1,2000}%%))"
+    r"|(?P<unused>^ {0,3}\[[^\]\n]{1,100}\]:[ \t]{1,9}(?:#|<>)[ \t]{1,9}(?=[(\"']))",  # a link that leads nowhere
     re.MULTILINE,
 )
 _TAG_CLOSING = {
@@ -43,6 +45,7 @@ _TAG_CLOSING = {
     "html": re.compile(r"-->"),
     "remark": re.compile(r"%%"),
     "inline": re.compile(r"%%"),
+    "unused": re.compile(r"$", re.MULTILINE),
 }
 _QUOTED_OR_ANY = re.compile(r'"(?P<quoted>[^"\n]*)"|[^\n]')
 _BACKTICKS = re.compile("`+")
@@ -83,7 +86,7 @@ def title_of(fields: Mapping[str, object]) -> str | None:
 
 
 def blank_tags(text: str) -> str:
-    """Blank out Liquid tags, and comments of HTML and Obsidian outside code, except prose quoted in a tag.
+    """Blank out Liquid tags, and comments of HTML, Markdown and Obsidian outside code, except prose quoted in a tag.
 
     The text keeps its length and lines. `{% image "a.png" "Red door" %}` leaves `Red door`.
     """
@@ -111,7 +114,26 @@ def blank_tags(text: str) -> str:
     return "".join([*pieces, text[end:]])
 
 
-_INLINE_TAG = re.compile(r"(?<![^\s(])#(?=[\w/-]*[^\W\d_])(\w[\w/-]{0,63})(?![\w#])")
+_STRUCK = re.compile(r"<(s|del|strike)(?:\s[^<>\n]{0,200})?>([^<>\n]{1,2000})</\1>", re.IGNORECASE)
+
+
+def mark_struck(text: str) -> str:
+    """Write what tags of HTML strike out, outside code, as Markdown does, with the same lines."""
+    if "</" not in text:
+        return text
+    code = _code(text)
+    return _STRUCK.sub(lambda one: one[0] if _is_within(code, one.start()) else strike(one[2]), text)
+
+
+_DRAWING = re.compile(r"^```(?:compressed-)?json\n(?:(?!```).*\n)*+```", re.MULTILINE)
+
+
+def blank_drawing(text: str) -> str:
+    """Blank out the data of a drawing of Excalidraw, which a note holds beside its texts."""
+    return _DRAWING.sub(lambda one: _blank(one[0]), text)
+
+
+_INLINE_TAG = re.compile(r"(?<![^\s(*_])#(?=[\w/-]*[^\W\d_])(\w[\w/-]{0,63})(?![\w#])")
 
 
 def tags_in(text: str) -> tuple[str, ...]:
@@ -119,7 +141,7 @@ def tags_in(text: str) -> tuple[str, ...]:
     if "#" not in text:
         return ()
     code = _code(text)
-    found = (one[1].rstrip("/-") for one in _INLINE_TAG.finditer(text) if not _is_within(code, one.start()))
+    found = (one[1].rstrip("/-_") for one in _INLINE_TAG.finditer(text) if not _is_within(code, one.start()))
     return tuple(dict.fromkeys(found))
 
 

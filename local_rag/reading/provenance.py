@@ -25,7 +25,11 @@ MAX_URL, MAX_AUTHOR, MAX_TAG = 2000, 200, 64  # characters
 MAX_AUTHORS, MAX_TAGS = 8, 32
 
 # Field names in front matter, in order of preference.
-_URL, _AUTHOR, _TAGS = ("url", "source", "canonical_url", "link"), ("author", "authors", "by"), ("tags", "keywords")
+_URL, _AUTHOR, _TAGS = (
+    ("url", "source", "canonical_url", "link"),
+    ("author", "authors", "by"),
+    ("tags", "tag", "keywords"),
+)
 _DATE = ("date", "published", "publish_date", "pubdate", "created", "updated", "last_modified")
 # What is no property to filter by: the fields above, names, and how programs show a note.
 _ELSEWHERE = {
@@ -75,7 +79,7 @@ def make_provenance(
 ) -> Provenance:
     """Make a Provenance from values of any type, keeping valid ones within bounds; a program is no author."""
     authors = list(islice(filterfalse(_PROGRAM.fullmatch, _names(author, r";")), MAX_AUTHORS))
-    words = dict.fromkeys(tag[:MAX_TAG].rstrip() for tag in _names(tags, r"[,;]"))
+    words = dict.fromkeys(tag.lstrip("#")[:MAX_TAG].rstrip() for tag in _names(tags, r"[,;]"))
     return Provenance(_url(url), _date(date), ", ".join(authors)[:MAX_AUTHOR].rstrip(), tuple(islice(words, MAX_TAGS)))
 
 

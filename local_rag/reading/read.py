@@ -20,10 +20,12 @@ from local_rag.reading.formats import EMPTY, NO_TEXT, PRIVATE_KEY, Format, forma
 from local_rag.reading.mailbox import read_content
 from local_rag.reading.markdown import (
     aliases_of,
+    blank_drawing,
     blank_front_matter,
     blank_tags,
     find_headings,
     find_tables,
+    mark_struck,
     place_notes,
     read_wikilinks,
     tags_in,
@@ -41,6 +43,7 @@ _PRIVATE_KEY = re.compile(
     rb"(?:\xef\xbb\xbf)?(?:(?:Bag Attributes|Key Attributes|[ \t]|\r?\n)[^\n]{0,200}\n){0,20}"
     rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
 )
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
 _KEY_STARTS_WITHIN = 4096  # bytes, after the attributes that some programs write above a key
 _DEEPEST_ATTACHMENT, _MOST_ATTACHMENTS = 4, 200  # files within files
 _MOST_PAGES = 1_000_000  # of a file, to tell apart the pages of all attached files
@@ -83,6 +86,8 @@ def parse(path: Path, data: bytes, *, depth: int = 0, recognize: "Recognize | No
         raise ReadError(EMPTY)
     if _PRIVATE_KEY.match(data[:_KEY_STARTS_WITHIN]):
         raise ReadError(PRIVATE_KEY)
+    if data.startswith(_LFS_POINTER):
+        raise ReadError("a pointer of Git LFS; run `git lfs pull` to get the file itself")
     if file_format.converter:
         converted = _convert(suffix, file_format, data, recognize)
         if suffix == ".pdf" and not converted.provenance.url:  # other scraped pages contain their address
@@ -165,7 +170,8 @@ def as_document(path: Path, text: str, *, kind: DocumentKind | None = None, note
     kind, language = kind or file_format.kind, file_format.language
     if kind == "markdown":
         text, fields = blank_front_matter(text)
-        text, links = read_wikilinks(place_notes(blank_tags(text)))
+        text = mark_struck(blank_tags(blank_drawing(text) if "excalidraw-plugin" in fields else text))
+        text, links = read_wikilinks(place_notes(text))
         named = dict[str, Any](
             provenance=provenance_of_fields(fields, tags_in(text)), names=aliases_of(fields), links=links
         )

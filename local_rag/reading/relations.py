@@ -21,6 +21,7 @@ from local_rag.text.cell_values import (
     StoredNumber,
     Value,
     Writing,
+    dates_in_numbers,
     is_missing,
     read_column,
     read_date,
@@ -39,6 +40,7 @@ _MOST_TABLES, _MOST_CELLS = 500, 6_000_000  # of a document
 _LONGEST_NAME, _LONGEST_CELL = 100, 500  # characters
 _MOST_WORDS, _MOST_VALUES = 20_000, 20_000  # of a relation by which it is found
 _LOOK_AT = 500  # rows that tell how numbers are written
+_LOOK_AT_TEXT = 100_000  # characters that tell how dates are written, if no table does
 _FEWEST_COLUMNS, _FEWEST_HEADS = 2, 2  # of a table; of rows that name groups
 _NOTE = re.compile(
     r"(?:notes?|sources?|legend|remarks?|prepared|last updated|generated|created|printed|checked|approved|as (?:of|at)"
@@ -78,6 +80,8 @@ def relations_of(document: Document) -> tuple[Relation, ...]:
         if table := _table(one):
             tables.append(table)
     month_first = writes_month_first(cell for table in tables for column in table.cells for cell in column[:_LOOK_AT])
+    if month_first is None:
+        month_first = writes_month_first(dates_in_numbers(document.text[:_LOOK_AT_TEXT]))
     around = document.title, PurePath(document.path).stem
     return tuple(_relation(one, month_first, _year_of(one.found.name, one.found.sheet, *around)) for one in tables)
 
@@ -142,6 +146,9 @@ def _of_text(document: Document) -> Iterator[_Found]:
         above = bisect_right(starts, table.start) - 1
         name = document.headings[above].title if above >= 0 else ""
         names = tuple(split_notes(column)[0].strip() for column in table.columns)
+        header = find_header([names, *(row for _, row in rows)])
+        if header.rows > 1 and not header.captions:  # which Markdown cannot say
+            names, rows = header.names, rows[header.rows - 1 :]
         one = _Found(name, "", page, names, rows, 0, frozenset(), frozenset())
         if before and page and before.names == one.names and before.page and page > before.page:
             last = before.rows[-1][0] if before.rows else 0
@@ -332,7 +339,7 @@ def _heads_of_groups(rows: Sequence[tuple[int, Sequence[str]]]) -> set[int]:
     """
     heads = [at for at, (_, row) in enumerate(rows) if row and row[0] and not any(row[1:])]
     edges = [*heads, len(rows)]
-    texts = [rows[at][1][0] for at in heads]
+    texts = [_YEARS.sub("", rows[at][1][0]) for at in heads]
     if not heads or heads[0] or len(heads) < _FEWEST_HEADS or any(map(has_digit, texts)) or any(map(is_total, texts)):
         return set()
     return {rows[at][0] for at in heads} if all(end - start > 1 for start, end in pairwise(edges)) else set()

@@ -4,7 +4,7 @@ import math
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import islice
@@ -31,10 +31,14 @@ _NUMBER = re.compile(
     r"\s?(?P<scale>(?:[kKM]|bn|mn|mio|million|billion|thousand)(?![A-Za-z]))?\s?"
     r"(?P<after>%|‰|US\$|[€$£¥₹]|°[CF]|[A-Za-zµ][A-Za-z/²³]{0,7})?(?P<trailing>[-\u2212])?(?P<close>\))?"
 )
-_ROUGHLY = re.compile(r"^(?:[~\u2248\u223c\u2243]|c(?:a|irca)?\.)\s?(?=[^\s~])", re.IGNORECASE)
+_ROUGHLY = re.compile(
+    r"^(?:[~\u2248\u223c\u2243\u00b1*\u2020\u2021]|(?:c(?:a|irca)?\.?|approx(?:\.|imately)?|about|around|roughly|est(?:\.|imated)"
+    r"|etwa|rund|ungef\u00e4hr|environ)(?![^\W\d_]))\s?(?=[^\s~])",
+    re.IGNORECASE,
+)
 _SIGNS = re.compile(
-    r"(?<=[\d%])\s?(?:[*\u2020\u2021\u00a7#]+|[\u00b9\u00b2\u00b3\u2070-\u2079]+|[\u1d43-\u1dbb]|\[\w{1,2}\]"
-    r"|\^?\([a-z]\))$"
+    r"(?:(?<=[\w%])\s?[*\u2020\u2021\u00a7#]+|(?<=[\d%])\s?(?:[\u00b9\u00b2\u00b3\u2070-\u2079\u207d\u207e]+|[\u1d43-\u1dbb]+"
+    r"|\[\w{1,2}\]|\^\w|\^?\((?:\w|[a-z]{3,10}\.?)\)))$"
 )
 _MOST_MARKED = 3  # numbers with such signs that are named
 _SCALES = {"k": 10**3, "thousand": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6, "million": 10**6}
@@ -47,7 +51,11 @@ _UNITS = frozenset(
 _DURATION = re.compile(r"(?P<hours>\d{1,5}):(?P<minutes>[0-5]\d)(?::(?P<seconds>[0-5]\d))?")
 _HOURS_NAMED = re.compile(r"\b(?:hours?|hrs?|duration|worked|time spent|break|overtime|stunden)\b", re.IGNORECASE)
 _ISO = re.compile(r"(\d{4})[-/.](\d{1,2})(?:[-/.](\d{1,2}))?(?:[T ](\d{1,2}):(\d\d)(?::(\d\d))?(?:\.\d{1,6})?Z?)?")
-_PARTS = re.compile(r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?:[T ](\d{1,2}):(\d\d)(?::(\d\d))?)?")
+_PARTS = re.compile(
+    r"(\d{1,2})([-/.])(\d{1,2})\2(\d{4}|\d{2})(?:,?[T ](\d{1,2}):(\d\d)(?::(\d\d))?(?:\s?([ap])\.?m\.?)?)?",
+    re.IGNORECASE,
+)
+_NUMERIC_DATE = re.compile(r"(?<![\w/.-])\d{1,2}([-/])\d{1,2}\1(?:\d{4}|\d{2})(?![\w/-])")
 _MONTH = rf"({ENGLISH_MONTH})\.?"
 _WEEKDAY = r"(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\.?,?\s)?"
 _DAY_MONTH = rf"(\d{{1,2}})(?:st|nd|rd|th)?[-. ]\s?{_MONTH}"
@@ -162,6 +170,11 @@ def writes_month_first(cells: Iterable[str]) -> bool | None:
         if len(cell) <= _LONGEST and (match := _PARTS.match(cell.strip())) and _tells_order(match)
     }
     return orders.pop() if len(orders) == 1 else None
+
+
+def dates_in_numbers(text: str) -> Iterator[str]:
+    """Yield the dates in a text that are written in numbers alone, such as 3/14/2024."""
+    return (found[0] for found in _NUMERIC_DATE.finditer(text))
 
 
 def _tells_order(date: re.Match[str]) -> bool:
@@ -279,7 +292,7 @@ def _number_of(cell: str, decimal_comma: bool) -> tuple[int | float, str] | None
 def _unmarked(cell: str) -> str:
     """Return a number without the sign of a note behind it or of a rough number before it: 4,500 of ~4,500*."""
     text = cell.strip()
-    if isinstance(cell, StoredNumber) or (text[:1].isdigit() and text[-1:].isdigit()) or len(text) > _LONGEST:
+    if isinstance(cell, StoredNumber) or (text[:1].isdecimal() and text[-1:].isdecimal()) or len(text) > _LONGEST:
         return text
     said = _ROUGHLY.sub("", text)
     bare = _SIGNS.sub("", said)
@@ -369,10 +382,11 @@ def _day(year: str, month: str | int, day: str, *time: str | None) -> str | None
         written = date(number, int(month), int(day)).isoformat()
     except ValueError:
         return None
-    hour, minute, second = (*time, None, None, None)[:3]
+    hour, minute, second, half = (*time, None, None, None, None)[:4]
     if hour is None or int(hour) > 23:  # noqa: PLR2004
         return written
-    clock = f"{int(hour):02}:{minute}:{second or '00'}"
+    of_day = int(hour) % 12 + 12 * (half in {"p", "P"}) if half else int(hour)
+    clock = f"{of_day:02}:{minute}:{second or '00'}"
     return written if clock == "00:00:00" else f"{written} {clock}"
 
 

@@ -1,12 +1,15 @@
 """What changes the meaning of a text is kept in every format: struck out, hidden, a comment, or not shown."""
 
 import io
+import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import openpyxl  # type: ignore[import-untyped]
 import pytest
 
+from local_rag.errors import ReadError
 from local_rag.reading.converters.html_styles import apply_styles
 from local_rag.reading.converters.runs import Run, write_runs
 from local_rag.reading.read import parse, read
@@ -109,7 +112,7 @@ def test_a_hidden_style_hides_all_but_the_runs_that_are_shown() -> None:
 
 
 def test_struck_rows_of_a_sheet_are_no_data_and_what_it_hides_is_named(tmp_path: Path) -> None:
-    import openpyxl  # type: ignore[import-untyped]
+    import openpyxl
     from openpyxl.cell.rich_text import CellRichText, TextBlock  # type: ignore[import-untyped]
     from openpyxl.cell.text import InlineFont  # type: ignore[import-untyped]
     from openpyxl.styles import Font  # type: ignore[import-untyped]
@@ -204,3 +207,85 @@ def test_a_canvas_is_the_texts_of_its_cards() -> None:
     nodes = b'[{"y": 9, "text": "second"}, {"y": 1, "text": "**first**"}, {"file": "a.md"}]'
     canvas = b'{"nodes": ' + nodes + b', "edges": [{"label": "then"}]}'
     assert parse(Path("a.canvas"), canvas).text == "a.md\n\n**first**\n\nsecond\n\nthen"
+
+
+def test_tags_strike_out_in_markdown_but_not_in_code() -> None:
+    text = parse(Path("a.md"), b"The toll is <s>70</s> <DEL class=x>75</DEL> 80.\n\n`<s>code</s>`\n").text
+    assert "~~70~~ ~~75~~ 80" in text
+    assert "`<s>code</s>`" in text
+
+
+def test_remarks_of_obsidian_go_over_lines_and_stand_in_lists() -> None:
+    note = "Lift 12 t. %%or\n9 t%% Done.\n\n- Crane\n\n  %%\n  14 t\n  %%\n\n[//]: # (16 t)\n\nFrom 5%% to 7%%.\n"
+    text = parse(Path("a.md"), note.encode()).text
+    assert not any(said in text for said in ("9 t", "14 t", "16 t"))
+    assert "Done." in text
+    assert "5%% to 7%%" in text
+    assert text.count("\n") == note.count("\n")
+
+
+def test_a_file_within_the_text_is_left_out() -> None:
+    picture = "data:image/png;base64," + "iVBORw0K" * 50
+    assert parse(Path("a.md"), f"![Quay map]({picture}) Berth 9\n".encode()).text.strip() == (
+        "![Quay map](data:image/png;base64,) Berth 9"
+    )
+
+
+def test_a_pointer_of_git_lfs_is_no_document() -> None:
+    with pytest.raises(ReadError, match="git lfs pull"):
+        parse(Path("a.md"), b"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12\n")
+
+
+def test_rules_of_a_wide_screen_hold_and_those_of_a_small_one_do_not() -> None:
+    sheet = "@media (min-width:600px){.a{display:none}} @media (max-width:600px){.b{display:none}}"
+    sheet += " @supports (display:grid){.c{display:none}}"
+    page = f"<style>{sheet}</style><p class=a>one</p><p class=b>two</p><p class=c>three</p>"
+    assert parse(Path("a.html"), page.encode()).text == "two"
+
+
+def test_a_table_of_a_line_of_code_in_each_row_is_code() -> None:
+    lines = "".join(f"<tr><td data-line-number={n}></td><td class=blob-code>go {n}</td></tr>" for n in (1, 2))
+    assert "go 1\ngo 2" in parse(Path("a.html"), f"<p>Run:</p><table>{lines}</table>".encode()).text
+    spans = "\n".join(f"<span class=ln>{n}</span><span>go on</span>" for n in (1, 2))
+    assert "\n\ngo on\ngo on" in parse(Path("a.html"), f"<p>Run:</p><pre>{spans}</pre>".encode()).text
+
+
+def test_a_forwarded_mail_is_decoded_from_quoted_printable() -> None:
+    head = b"Subject: Fwd\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=X\n\n--X\n"
+    for kind in (b"message/rfc822", b"message/global"):
+        part = b"Content-Type: " + kind + b"\nContent-Transfer-Encoding: quoted-printable\n\n"
+        mail = head + part + b"Subject: =20Budget\n\n5500=20crowns\n--X--\n"
+        assert "5500 crowns" in parse(Path("a.eml"), mail).text
+
+
+def test_a_progress_bar_is_its_last_state_and_bold_letters_of_a_printer_are_letters() -> None:
+    output = '{"output_type": "stream", "text": [" 10%\\r 90%\\r100%\\n"]}'
+    cell = f'{{"cell_type": "code", "source": ["f"], "outputs": [{output}]}}'
+    assert "10%" not in (text := parse(Path("a.ipynb"), f'{{"cells": [{cell}]}}'.encode()).text)
+    assert "100%" in text
+    assert parse(Path("a.txt"), b"N\x08NA\x08A of the pump, which is long enough\n").text.startswith("NA of")
+
+
+def test_rows_without_height_and_columns_without_width_are_hidden() -> None:
+    book = openpyxl.Workbook()
+    for row in (["Firm", "Bid"], ["Aas", 1], ["Cold", 2]):
+        book.active.append(row)
+    written, out = io.BytesIO(saved(book)), io.BytesIO()
+    with zipfile.ZipFile(written) as source, zipfile.ZipFile(out, "w") as target:
+        for name in source.namelist():
+            part = source.read(name).replace(b'<row r="3"', b'<row r="3" ht="0" customHeight="1"')
+            columns = b'<cols><col min="2" max="2" width="0" customWidth="1"/></cols><sheetData>'
+            target.writestr(name, part.replace(b"<sheetData>", columns))
+    notes = parse(Path("a.xlsx"), out.getvalue()).notes
+    assert notes == ("the hidden row 3 is read too", "the hidden column B is read too")
+
+
+def test_captions_and_groups_belong_to_their_table() -> None:
+    (pumps, guards) = relations_of(
+        parse(Path("a.csv"), b"Pumps,,,Guards,\nPump,Flow,,Guard,Years\nP,12,,Ida,4\nQ,7,,Bo,5\nR,3,,Lars,2\n")
+    )
+    assert (pumps.name, guards.name) == ("Pumps", "Guards")
+    group = "<tr><th colspan=2>{}</th></tr><tr><td>a<td>1</tr><tr><td>b<td>2</tr>"
+    page = f"<table><tr><th>Crop<th>Sacks</tr>{group.format('Grain')}{group.format('Roots')}</table>"
+    (crops,) = relations_of(parse(Path("a.html"), page.encode()))
+    assert (crops.rows, crops.columns[0].name) == (4, "Crop")

@@ -297,3 +297,28 @@ def test_pages_keep_the_labels_that_differ_from_their_numbers() -> None:
     chunks = split(read, tokenizer=WORDS, max_tokens=50)
     assert [(one.page, one.page_label) for one in chunks] == [(1, ""), (2, "I"), (3, "A-1")]
     assert pdf_of(text("Channel"), text("Deep")).labels == ()
+
+
+def test_a_line_through_a_word_strikes_it_out_and_one_below_it_does_not() -> None:
+    def draw(pdf: Any) -> None:
+        pdf.set_font("helvetica", size=12)
+        pdf.text(20, 40, "Toll is")
+        for left, said, height in ((40, "70", 38.7), (60, "80", 40.7)):
+            pdf.text(left, 40, said)
+            pdf.line(left, height, left + pdf.get_string_width(said), height)
+
+    assert "~~70~~" in (said := pdf_of(draw).text)
+    assert "~~80" not in said
+
+
+def test_large_words_across_the_lines_are_neither_title_nor_heading() -> None:
+    def draw(pdf: Any) -> None:
+        pdf.set_font("helvetica", size=80)
+        pdf.text(20, 60, "SAMPLE")
+        pdf.set_font("helvetica", size=11)
+        for number in range(8):
+            pdf.text(20, 30 + 6 * number, "The rent of the quay is paid in advance.")
+
+    made = pdf_of(draw)
+    assert made.title != "SAMPLE"
+    assert not made.headings

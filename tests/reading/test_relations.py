@@ -122,3 +122,39 @@ def test_notes_captions_and_tables_side_by_side(tmp_path: Path) -> None:
     assert [(one.name, one.unit) for one in use.columns] == [("Site", ""), ("Jan", "kWh"), ("Feb", "kWh")]
     assert [row[2] for row in rows(use) if not row[1]] == ["RS-1", "RS-2", "RS-3", "RS-4"]
     assert ([one.name for one in stores.columns], stores.rows, stores.cells) == (["Store", "City"], 2, "E4:F5")
+
+
+def test_a_ditto_mark_and_a_day_named_once_stand_for_the_cell_above(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("Day,Boat,Tons\n2024-05-01,Skua,4\n,Tern,5\n2024-05-02,Skua,〃\n,Tern,6\n")
+    (relation,) = relations(path)
+    first, second = "2024-05-01", "2024-05-02"
+    assert [row[2:] for row in rows(relation)] == [
+        [first, "Skua", 4],
+        [first, "Tern", 5],
+        [second, "Skua", 5],
+        [second, "Tern", 6],
+    ]
+
+
+def test_names_of_groups_stand_above_their_columns_in_any_form(tmp_path: Path) -> None:
+    levels = ",North,,,,South,,,\n,2021,,2022,,2021,,2022,\nQuay,In,Out,In,Out,In,Out,In,Out\na,1,2,3,4,5,6,7,8\n"
+    centred = ",,Spring,,,Fall,\nQuay,In,Out,Crew,In,Out,Crew\na,1,2,3,4,5,6\n"
+    other = ",Arrivals,,Departures,\nQuay,Ships,Tons,Vessels,Cargo\na,1,2,3,4\n"
+    for text, last in (levels, "South 2022 Out"), (centred, "Fall Crew"), (other, "Departures Cargo"):
+        path = tmp_path / "a.csv"
+        path.write_text(text)
+        (relation,) = relations(path)
+        assert relation.columns[-1].name == last
+    path = tmp_path / "a.md"
+    path.write_text(
+        "|  | 2021 |  | 2022 |  |\n|--|--|--|--|--|\n| Quay | In | Out | In | Out |\n| a | 1 | 2 | 3 | 4 |\n"
+    )
+    (relation,) = relations(path)
+    assert [one.name for one in relation.columns] == ["Quay", "2021 In", "2021 Out", "2022 In", "2022 Out"]
+
+
+def test_dates_in_the_text_tell_the_order_of_day_and_month(tmp_path: Path) -> None:
+    path = tmp_path / "a.md"
+    path.write_text("Until 12/31/2023:\n\n| Box | In |\n|--|--|\n| B1 | 03/05/2024 1:30 PM |\n| B2 | 04/02/2024 |\n")
+    assert [row[3] for row in rows(relations(path)[0])] == ["2024-03-05 13:30:00", "2024-04-02"]

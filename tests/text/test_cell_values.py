@@ -95,3 +95,21 @@ def test_every_number_of_a_column_has_a_place_in_sqlite(value: float | str) -> N
     for one in read_column("Load", [cell, "2", "3", "4", "5"]).values:
         assert isinstance(one, str) or (one is not None and math.isfinite(one))
         assert not isinstance(one, int) or -(2**63) <= one < 2**63
+
+
+def test_numbers_with_any_sign_of_a_note_or_of_roughness_are_numbers() -> None:
+    cells = [
+        "approx. 500",
+        "about 4",
+        "\u00b17",
+        "*1,200",
+        "4,500 l*",
+        "1,500\u00b9\u207e",
+        "900 (1)",
+        "800 (est.)",
+        "30 ^a",
+        "5",
+        "6",
+    ]
+    read = read_column("Litres", cells)
+    assert read.values == [500, 4, 7, 1200, 4500, 1500, 900, 800, 30, 5, 6]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from local_rag.reading.converters.notation import numeral
@@ -18,6 +19,7 @@ _LAYOUT = ["table", "ul", "ol", *_HEADINGS, "pre", "blockquote"]
 _PARTS = ["thead", "tbody", "tfoot"]
 _LONGEST_CELL = 1000  # characters of a cell of data with a table in it; pages are laid out by longer ones
 _BLOCKS = [*_LAYOUT, "br", "p", "div", "li", "tr", "td", "th"]
+_COUNT, _NUMBER_AND_CODE = re.compile(r"\s*\d{1,6}\s*"), 2  # of a line of code; cells of its row
 _INTEGER = re.compile(r"\s*([-+]?\d{1,9})(?!\d)")
 _LIST_STYLE = re.compile(r"(?:^|;)\s*list-style(?:-type)?\s*:[^;]*?([a-z-]+)\s*(?:;|$)", re.IGNORECASE)
 _SIGNS = {"disc", "circle", "square", "none"}  # of a list that is not numbered
@@ -96,15 +98,47 @@ def _holds_data(table: "Tag") -> bool:
 
 
 def end_lines_of_code(page: "Tag") -> None:
-    """Write where lines of code within tables end as text."""
+    """Write where lines of code within tables end as text, and leave out the numbers that count lines of code."""
     for code in page.find_all("pre"):
+        _remove_line_numbers(code)
+        for table in code.find_all("table"):  # of a line each
+            if table.find("pre") is None:
+                for line in table.find_all("tr"):
+                    line.append("\n")
+                for tag in (table, *table.find_all(["tbody", "tr", "td", "th"])):
+                    tag.name = "span"
         for end in code.find_all("br"):
             if end.find_parent("table"):
                 end.replace_with("\n")
 
 
+def _remove_line_numbers(code: "Tag") -> None:
+    """Remove the elements that hold nothing but a number, if they rise by one from line to line."""
+    holders = [tag for tag in code.find_all(True) if _COUNT.fullmatch(tag.get_text()) and not tag.find(True)]
+    numbers = [int(tag.get_text()) for tag in holders]
+    lines = max(len(code.get_text().strip().split("\n")), len(code.find_all("tr")))
+    if 1 < len(numbers) == lines and numbers == list(range(numbers[0], numbers[0] + lines)):
+        for tag in holders:
+            tag.decompose()
+
+
+def _join_rows_of_code(table: "Tag") -> None:
+    """Make one block of code of a table that holds a line of it in each row, beside its number."""
+    rows = [line.find_all(["td", "th"], recursive=False) for line in table.find_all("tr")]
+    if len(rows) <= 1 or any(len(row) != _NUMBER_AND_CODE for row in rows):
+        return
+    numbers = [number.get_text().strip() or str(number.get("data-line-number", "")) for number, _ in rows]
+    if not all(map(_COUNT.fullmatch, numbers)) or any(int(b) - int(a) != 1 for a, b in pairwise(numbers)):
+        return
+    if all(code.find(["pre", "code"]) or "code" in str(code.get("class", "")) for _, code in rows):
+        written = "\n".join(code.get_text().strip("\n") for _, code in rows)
+        table.clear()
+        table.name, table.string = "pre", written
+
+
 def open_code(table: "Tag") -> None:
     """Take code of several lines out of a table that only lays it out, and leave out the numbers of its lines."""
+    _join_rows_of_code(table)
     if table.find("table") or not any("\n" in code.get_text().strip() for code in table.find_all("pre")):
         return
     for cell in table.find_all(["td", "th"]):
@@ -152,7 +186,8 @@ def _grid(table: "Tag") -> tuple[list[list[str]], set[int], int] | None:
         if not any(row):
             continue
         is_header = line.find_parent("thead") is not None or (bool(cells) and all(cell.name == "th" for cell in cells))
-        headed = headed and is_header
+        is_group = len(cells) == 1 and bool(rows) and line.find_parent("thead") is None  # within the data
+        headed = headed and is_header and not (is_group and len(rows[-1]) > 1 and all(rows[-1][1:]))
         marked += headed
         if wide:
             spanned.add(len(rows))

@@ -20,9 +20,13 @@ _PROPERTIES = {
     "text-decoration-line": "text-decoration",
 }
 _DECLARATION = re.compile(rf"(?:^|[;\s])({'|'.join(_PROPERTIES)})\s*:\s*([^;{{}}]{{1,80}})", re.IGNORECASE)
-_SAYS = re.compile(r"none|hidden|visible|super|sub\b|line-through", re.IGNORECASE)
+_SAYS = re.compile(r"none|hidden|visible|collapse|super|sub\b|line-through", re.IGNORECASE)
 _BRACE = re.compile(r"[{}]")
-_FOR_SCREENS = re.compile(r"@media\s+(?:only\s+)?(?:all|screen)\s*|@layer\b[^;]*", re.IGNORECASE)
+_ALWAYS = re.compile(r"@layer\b[^;]*|@supports\b(?!\s*not\b)[^;]*", re.IGNORECASE)
+_MEDIA = re.compile(r"@media\b\s*", re.IGNORECASE)
+_SCREEN = re.compile(r"(?:only\s+)?(?:all|screen)", re.IGNORECASE)
+_SCREEN_WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d{1,5}(?:\.\d{1,4})?)(px|r?em)\s*\)", re.IGNORECASE)
+_WIDTH, _PIXELS_OF_EM = 1280, 16  # of the window of a computer, in pixels
 _PSEUDO = re.compile(r"::|:(?!not\b|is\b|where\b|first|last|nth|only|root)")  # of a state, or of no element
 _PARTS = {  # of a selector, by how much they decide
     10_000: re.compile(r"#[\w-]+"),
@@ -99,8 +103,23 @@ def _blocks(sheet: str) -> Iterator[tuple[str, str]]:
             opened.append(text.rpartition(";")[2].strip())
         elif opened:
             selectors = opened.pop()
-            if not selectors.startswith("@") and all(map(_FOR_SCREENS.fullmatch, opened)):
+            if not selectors.startswith("@") and all(map(_holds, opened)):
                 yield selectors, text
+
+
+def _holds(rule: str) -> bool:
+    """Return whether the rules within another one hold on the screen of a computer."""
+    if not (media := _MEDIA.match(rule)):
+        return bool(_ALWAYS.fullmatch(rule))
+    queries = " ".join(rule[media.end() :].lower().split()).split(",")
+    return any(all(map(_is_of_screen, one.strip().split(" and "))) for one in queries)
+
+
+def _is_of_screen(condition: str) -> bool:
+    if not (width := _SCREEN_WIDTH.fullmatch(condition)):
+        return bool(_SCREEN.fullmatch(condition))
+    pixels = float(width[2]) * (1 if width[3].lower() == "px" else _PIXELS_OF_EM)
+    return pixels <= _WIDTH if width[1].lower() == "min" else pixels >= _WIDTH
 
 
 def _names_in(page: "Tag") -> frozenset[str]:

@@ -4,6 +4,7 @@ import base64
 import email
 import email.policy
 import mimetypes
+import quopri
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -92,7 +93,9 @@ def convert_web_archive(data: bytes) -> Converted:
     pages = [part for part in archive.walk() if part.get_content_type() in {"text/html", "application/xhtml+xml"}]
     if not pages:
         raise ReadError("not a web archive: no page in it")
-    first, *frames = (convert_html(_content(page), _charset(page)) for page in pages[:_MOST_FRAMES])
+    styles = [_content(part) for part in archive.walk() if part.get_content_type() == "text/css"]
+    sheets = b"".join(b"<style>" + one + b"</style>" for one in styles[:_MOST_FRAMES])  # each is cut to its limit
+    first, *frames = (convert_html(_content(page) + sheets, _charset(page)) for page in pages[:_MOST_FRAMES])
     sections = Sections()
     for page in (first, *frames):
         sections.add(page.text, page.kind)
@@ -148,7 +151,7 @@ class _Reader(Message):
         kind = part.get_content_type()
         if depth > _DEEPEST or self._parts > _MOST_PARTS:
             self.left_out["part* beyond the limit"] += 1
-        elif kind == "message/rfc822":
+        elif kind in _MESSAGES:
             self._forwarded(part, depth)
         elif kind == "multipart/encrypted" or kind.endswith("/pkcs7-mime"):
             self.left_out["encrypted part*"] += 1
@@ -183,7 +186,9 @@ class _Reader(Message):
         self.attachments += packed.attachments
 
     def _forwarded(self, part: Part, depth: int) -> None:
-        for message in map(_decoded, cast(list[Part], part.get_payload()) if part.is_multipart() else ()):
+        messages = cast(list[Part], part.get_payload()) if part.is_multipart() else ()
+        encoding = str(part.get("Content-Transfer-Encoding") or "").strip().lower()
+        for message in (_decoded(one, encoding) for one in messages):
             subject = _headers(message).get("Subject", "")
             self.sections.heading(f"Forwarded message: {subject}" if subject else "Forwarded message")
             self.read(message, depth + 1)
@@ -231,6 +236,7 @@ class _Reader(Message):
         self.attachments.append(Attachment(PurePath(name.replace("\\", "/")).name or "part", _content(part)))
 
 
+_MESSAGES = {"message/rfc822", "message/global"}
 _PACKED_BY_OUTLOOK = {"application/ms-tnef", "application/vnd.ms-tnef"}
 _RICH = {"text/html", "multipart/related", "multipart/mixed"}
 
@@ -274,8 +280,11 @@ def _unflowed(text: str, *, deletes_spaces: bool) -> str:
     return "\n".join(paragraphs)
 
 
-def _decoded(message: Part) -> Part:
-    """Return a forwarded message, of which the module leaves one in base64 as it is, without headers."""
+def _decoded(message: Part, encoding: str) -> Part:
+    """Return a forwarded message, of which the module leaves an encoded one as it is: base64 without headers."""
+    if encoding == "quoted-printable":
+        head = "".join(f"{name}: {value}\n" for name, value in message.items())
+        return parse_message(quopri.decodestring(f"{head}\n{message.get_payload()}".encode(errors="replace")))
     if message.keys():
         return message
     written = message.get_payload()

@@ -9,6 +9,7 @@ from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, notes_of
 from local_rag.reading.converters.html_pages import parse_html, remove_invisible, to_markdown
 from local_rag.reading.decode import clean, decode
+from local_rag.reading.markdown import blank_tags, mark_struck
 
 _MARKDOWN, _HTML = ("text/markdown", "markdown"), ("text/html", "html")
 _PLAIN = ("text/plain", "text", "text/latex", "latex", "application/json")
@@ -31,7 +32,7 @@ def convert_notebook(data: bytes) -> Converted:
         elif cell.get("cell_type") == "heading":  # of format 3
             blocks.append(f"{'#' * int(cell.get('level', 1))} {source}")
         else:
-            blocks.append(source)
+            blocks.append(mark_struck(blank_tags(source)))
         left_out["attached image*"] += len(_mapping(cell.get("attachments")))
     text = clean("\n\n".join(filter(str.strip, blocks)))
     return Converted(_text(metadata.get("title")) or None, text, "markdown", notes=notes_of(left_out))
@@ -55,7 +56,8 @@ def _output(output: Mapping[str, Any], left_out: Counter[str]) -> str:
         remove_invisible(page)
         if text := to_markdown(page.body or page):
             return text
-    plain = _first(data, _PLAIN).strip("\n")
+    written = _first(data, _PLAIN).replace("\r\n", "\n").strip("\n")
+    plain = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in written.split("\n"))  # as a terminal shows it
     is_image = any(name.startswith("image/") or name in {"png", "jpeg", "svg"} for name in data)
     if is_image or not plain:
         left_out["image* or program* in outputs"] += bool(data)

@@ -259,6 +259,7 @@ def _find_headings(pages: Sequence[_Page], body: float) -> None:
         for page in pages
         for line in page.kept()
         if page.ocr is None
+        and not page.lines[line].is_aside
         and len(page.lines[line].text) <= _LONGEST_HEADING
         and any(map(str.isalpha, page.lines[line].text))
     ]
@@ -335,7 +336,7 @@ def _title(said: str, pages: Sequence[_Page], body: float) -> str | None:
     if first is None:
         return None
     worded = [line for line in first.lines if any(map(str.isalpha, line.text))]
-    worded = [line for line in worded if not line.is_turned] or worded  # a turned line is a watermark, or in the margin
+    worded = [line for line in worded if not line.is_aside] or worded  # which is a watermark, or in the margin
     largest = max(worded, key=lambda line: line.height)
     best = largest if first.ocr is None and _rounded(largest) >= _LARGER * body else worded[0]
     return rejoin_words(best.text)[:_LONGEST_TITLE]

@@ -4,7 +4,7 @@ import ctypes
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ from local_rag.reading.converters.pdf_tables import PageTable, page_table
 
 _MOST_OBJECTS, _MOST_SEGMENTS = 50_000, 20_000  # of a page: a drawing with more is no table
 _MOST_CROSSINGS, _MOST_CELLS = 200_000, 5_000  # pairs of lines that are compared, and cells of a table
+_MOST_MARKS = 1000  # of a page, and places of one
 _DEPTH = 4  # of drawings within drawings
 _SAME = 2.5  # points between what is one line, or what touches
 _SHORTEST = 4.0  # points of a line that separates cells
@@ -51,9 +52,12 @@ class _Words(NamedTuple):
 
 
 def rules_of(page: Any) -> Rules:
-    """Return the level and upright lines of a page, and the edges of its boxes; none of a drawing with very many."""
+    """Return the level and upright lines of a page, with those of its marks that strike out, and the edges of boxes.
+
+    There are none of a drawing with very many.
+    """
     level, upright = list[Rule](), list[Rule]()
-    for count, ((left, low), (right, high)) in enumerate(_segments(page)):
+    for count, ((left, low), (right, high)) in enumerate(chain(_segments(page), _striking(page))):
         if count >= _MOST_SEGMENTS:
             return Rules()
         if abs(high - low) < 1 <= abs(right - left):
@@ -61,6 +65,21 @@ def rules_of(page: Any) -> Rules:
         elif abs(right - left) < 1 <= abs(high - low):
             upright.append(Rule((left + right) / 2, min(low, high), max(low, high)))
     return Rules(tuple(_joined(level)), tuple(_joined(upright)))
+
+
+def _striking(page: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
+    """Yield both ends of the lines with which a reader has struck out words."""
+    import pypdfium2.raw as pdfium
+
+    points = pdfium.FS_QUADPOINTSF()
+    for at in range(min(_MOST_MARKS, pdfium.FPDFPage_GetAnnotCount(page.raw))):
+        mark = pdfium.FPDFPage_GetAnnot(page.raw, at)
+        if pdfium.FPDFAnnot_GetSubtype(mark) == pdfium.FPDF_ANNOT_STRIKEOUT:
+            for number in range(min(_MOST_MARKS, pdfium.FPDFAnnot_CountAttachmentPoints(mark))):
+                if pdfium.FPDFAnnot_GetAttachmentPoints(mark, number, ctypes.byref(points)):
+                    middle = (points.y1 + points.y3) / 2
+                    yield (min(points.x1, points.x3), middle), (max(points.x2, points.x4), middle)
+        pdfium.FPDFPage_CloseAnnot(mark)
 
 
 def _segments(page: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:

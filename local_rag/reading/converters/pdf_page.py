@@ -2,20 +2,24 @@
 
 import ctypes
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise, takewhile
 from typing import Any, NamedTuple
 
 from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.decode import clean
+from local_rag.text.struck import SIGN, strike
 
 _WIDE = 0.75  # a gap of this part of a line's height separates cells: a space is 0.25, in justified text up to 0.6
 _MOST_WORDS = 20_000  # of a page: longer ones are read as text alone
 _SMALLER = 0.88  # of a line's height: a character that may be raised or lowered
 _RISE, _FALL = 0.12, -0.04  # of a line's height, from its baseline
 _LONGEST_RAISED = 20  # characters
+_ACROSS = 2.0  # times as high as lines that it covers is a line that is no part of them
+_STRUCK_FROM, _STRUCK_TO = 0.35, 0.65  # of a word's height: where a line strikes it out
 _TOUCHING = 0.12  # of a line's height: a smaller gap is no space
 _FEWEST_APART, _MOSTLY_APART, _WIDER = 5, 0.8, 1.6  # letters of a line; their share; the gap of words to theirs
 _BOLD = 600  # of 100 to 900: the weight of a font
@@ -45,6 +49,20 @@ class Rules:
         """Return whether an upright line stands between two places at a height."""
         return any(left <= one.at <= right and one.start <= height <= one.end for one in self.upright)
 
+    def strike(self, first: Box, last: Box, left: float, right: float) -> bool:
+        """Return whether a level line, which these are sorted by height, runs through the middle of a whole word.
+
+        One that goes on beyond the words of the line, from `left` to `right`, is that of squared paper or of a table.
+        """
+        height = first[3] - first[1]
+        at = bisect_left(self.level, first[1] + _STRUCK_FROM * height, key=lambda one: one.at)
+        middle = takewhile(lambda one: one.at <= first[1] + _STRUCK_TO * height, islice(self.level, at, None))
+        slack = _TOUCHING * height
+        return any(
+            left - height <= one.start <= first[0] + slack and last[2] - slack <= one.end <= right + height
+            for one in middle
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -59,14 +77,14 @@ class Cell:
 class Line:
     """A line of a page; `height` is that of its font, 0 if it is not known, and `top` is measured from below.
 
-    `is_turned` says that it does not run from left to right.
+    `is_aside` says that it is no part of the running text: it is turned, or large and lies across other lines.
     """
 
     cells: tuple[Cell, ...]
     top: float = 0.0
     height: float = 0.0
     is_bold: bool = False
-    is_turned: bool = False
+    is_aside: bool = False
 
     @property
     def text(self) -> str:
@@ -166,7 +184,21 @@ def lines_of(textpage: Any, rules: Rules) -> tuple[list[Line], int]:
         if lines and _is_beside(lines[-1], one):  # PDFium may break a line between cells
             one = replace(one, cells=(*lines.pop().cells, *one.cells))
         lines.append(one)
-    return lines, unknown
+    return [replace(one, is_aside=True) if _lies_across(one, lines) else one for one in lines], unknown
+
+
+def _lies_across(line: Line, lines: Sequence[Line]) -> bool:
+    """Return whether a line is larger than two others that it covers in part, as a watermark is."""
+    left, right, bottom = line.cells[0].left, line.cells[-1].right, line.top - line.height
+    covered = (
+        other
+        for other in lines
+        if 0 < _ACROSS * other.height < line.height
+        and bottom < other.top - other.height / 2 < line.top
+        and other.cells[0].left < right
+        and left < other.cells[-1].right
+    )
+    return line.height > 0 and len(list(islice(covered, 2))) > 1
 
 
 def _words(line: str, start: int, characters: Characters) -> tuple[list[_Word], int]:
@@ -230,6 +262,8 @@ def _line(words: Sequence[_Word], characters: Characters, rules: Rules) -> Line:
     if not characters.is_upright(usual.offset):  # the boxes of turned letters are as high as these are wide
         height = 0.0
     top = usual.first[3] if usual.first and height else 0.0
+    boxes = [box for word in words for box in (word.first, word.last) if box]
+    extent = min((box[0] for box in boxes), default=0.0), max((box[2] for box in boxes), default=0.0)
     baseline: float | None = None
     cells: list[Cell] = []
     for word in words:
@@ -237,6 +271,8 @@ def _line(words: Sequence[_Word], characters: Characters, rules: Rules) -> Line:
         if height and _may_be_raised(word, height):
             baseline = characters.baseline(usual.offset) if baseline is None else baseline
             text = _with_raised(word, height, baseline, characters)
+        if height and word.first and word.last and rules.strike(word.first, word.last, *extent):
+            text = strike(text)
         end = cells[-1].right if cells else 0.0
         left, right = (word.first[0], word.last[2]) if word.first and word.last else (end, end)
         if cells and word.is_joined:
@@ -245,9 +281,10 @@ def _line(words: Sequence[_Word], characters: Characters, rules: Rules) -> Line:
             cells[-1] = Cell(f"{cells[-1].text} {clean(text)}", cells[-1].left, right)
         else:
             cells.append(Cell(clean(text), left, right))
+    cells = [replace(cell, text=cell.text.replace(f"{SIGN} {SIGN}", " ")) for cell in cells]
     ends = words[0].offset, words[-1].offset
-    is_bold, is_turned = all(map(characters.is_bold, ends)), not characters.is_upright(usual.offset)
-    return Line(tuple(cells), top, height, is_bold, is_turned)
+    is_bold, is_aside = all(map(characters.is_bold, ends)), not characters.is_upright(usual.offset)
+    return Line(tuple(cells), top, height, is_bold, is_aside)
 
 
 def _may_be_raised(word: _Word, height: float) -> bool:

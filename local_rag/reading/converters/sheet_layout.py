@@ -87,8 +87,11 @@ def _side_by_side(rows: Sequence[Numbered]) -> list[tuple[int, Sequence[Numbered
     columns = sorted(places)
     cuts = [0, *(at for at in range(1, len(columns)) if columns[at] > columns[at - 1] + 1), len(columns)]
     blocks = [columns[first:last] for first, last in pairwise(cuts)]
+    above = rows[captions][1]  # perhaps a caption above each of them
+    own = [[at for at in block if at < len(above) and above[at]] for block in blocks]
+    head = captions + all(filled == block[:1] for filled, block in zip(own, blocks, strict=True))
     firsts = [min(places[column][0] for column in block) for block in blocks]
-    if len(blocks) < _FEWEST_COLUMNS or not (len(set(firsts)) > 1 or _are_apart(rows, blocks, places, captions)):
+    if len(blocks) < _FEWEST_COLUMNS or not (len(set(firsts)) > 1 or _are_apart(rows, blocks, places, head)):
         return [(0, rows)]
     cut: list[tuple[int, Sequence[Numbered]]] = [(0, rows[:captions])] if captions else []
     for block, first in zip(blocks, firsts, strict=True):
@@ -109,7 +112,7 @@ def _are_apart(
         return False
     if len({max(places[column][-1] for column in block) for block in blocks}) == len(blocks):
         return True
-    header = rows[head][1]
+    header = rows[min(head, len(rows) - 1)][1]
     if not may_be_header(header) or len(rows) - head <= _FEWEST_COLUMNS:
         return False
     names = [[header[at] if at < len(header) else "" for at in block] for block in blocks]

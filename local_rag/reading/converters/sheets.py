@@ -34,8 +34,9 @@ _MOST = 100_000  # of each kind
 _LONGEST_COMMENT = 2000  # characters
 _MOST_COMMENTS_BYTES = 20_000_000
 _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^<>]*?ref="([A-Z]{1,3})(\d{1,7}):([A-Z]{1,3})(\d{1,7})"')
-_HIDDEN_ROW = re.compile(rb'<(?:\w+:)?row\s[^<>]*?\bhidden="(?:1|true)"[^<>]*>')
-_HIDDEN_COLUMNS = re.compile(rb'<(?:\w+:)?col\s[^<>]*?\bhidden="(?:1|true)"[^<>]*>')
+_MAY_HIDE = re.compile(rb'hidden="|\b(?:ht|width)="0[".]')
+_HIDDEN_ROW = re.compile(rb'<(?:\w+:)?row\s[^<>]*?\b(?:hidden="(?:1|true)"|ht="0(?:\.0{0,9})?")[^<>]*>')
+_HIDDEN_COLUMNS = re.compile(rb'<(?:\w+:)?col\s[^<>]*?\b(?:hidden="(?:1|true)"|width="0(?:\.0{0,9})?")[^<>]*>')
 _ROW_NUMBER = re.compile(rb'\sr="(\d{1,7})"')
 _COLUMN_EDGE = {name: re.compile(rb'\s%s="(\d{1,5})"' % name.encode()) for name in ("min", "max")}
 _INLINE = re.compile(
@@ -314,7 +315,7 @@ def parts_of_sheet(archive: zipfile.ZipFile, path: str) -> SheetParts:
             merged[Range(int(top), first, int(bottom), last)] = None
         for found in _FORMULA.finditer(block):
             formulas[found[1].decode()] = None
-        if b"hidden=" in block:
+        if _MAY_HIDE.search(block):
             rows |= {int(number[1]) for row in _HIDDEN_ROW.finditer(block) if (number := _ROW_NUMBER.search(row[0]))}
             for one in _HIDDEN_COLUMNS.finditer(block):
                 edges = [_COLUMN_EDGE[name].search(one[0]) for name in ("min", "max")]

@@ -15,6 +15,8 @@ _LOOK_AT = 50  # rows of a table that decide where its header is
 _LEADING = 5  # columns among which the labels of groups begin
 _FEWEST_GROUPS = 2  # above columns of the same names
 _LONGEST_UNIT = 12  # characters
+_DITTO = frozenset({'"', "''", "\u3003", "\u2033", "\u201c", "\u201d", "\u201e", "ditto", "do.", "idem", "id."})
+_LONGEST_DITTO = max(map(len, _DITTO))
 _LONGEST_NAME = 200  # characters of a name that each row repeats
 _NUMBER = re.compile(
     r"[-+(]{0,2}\s?(?:[€$£¥]|[A-Z]{2,3}\s)?\s?[-+]?(?:\d[\d.,'\u2019\u00a0\u202f ]*|[.,]\d+)(?:[eE][-+]?\d+)?\s?"
@@ -54,7 +56,7 @@ def find_header(rows: Sequence[Row], spanned: Collection[int] = (), marked: int 
     if marked:
         parts = list(rows[:marked])
         for at in range(marked - 2, -1, -1):
-            parts[at] = _groups_above(parts[at], parts[at + 1]) or parts[at]
+            parts[at] = _groups_above(parts[at], _joined(parts[at + 1 :])) or parts[at]
         return Header(0, marked, _joined(parts))
     counts = [sum(map(bool, row)) for row in rows[:_LOOK_AT]]
     if max(counts, default=0) <= 1:
@@ -72,7 +74,7 @@ def find_header(rows: Sequence[Row], spanned: Collection[int] = (), marked: int 
     while last in spanned and last + 1 < len(rows) and _is_header(rows[last + 1], rows[last + 2 : _LOOK_AT]):
         last += 1
     parts = list(rows[found : last + 1])
-    while found and (groups := _groups_above(rows[found - 1], rows[found])):
+    while found and (groups := _groups_above(rows[found - 1], _joined(parts))):
         parts, found = [groups, *parts], found - 1
     names = _joined(parts)
     if last + 1 < len(rows) and _are_units(rows[last + 1], names, rows[last + 2 : _LOOK_AT]):
@@ -88,8 +90,9 @@ def fill_labels(rows: Sequence[Numbered], whole: Collection[int] = ()) -> tuple[
     """Give the rows below a header the labels that stand only in the first row of each group; return their columns.
 
     Labels stand left, each once; most rows have none, or what follows them is the same in several groups. Rows in
-    `whole`, of one cell or of a total have none.
+    `whole`, of one cell or of a total have none. A ditto mark stands for the cell above it, in any column.
     """
+    rows = _without_dittos(rows)
     first = min((at for _, row in rows for at, cell in enumerate(row[:_LEADING]) if cell), default=_LEADING)
     if first == _LEADING or all(first < len(row) and row[first] for number, row in rows if number not in whole):
         return list(rows), ()
@@ -116,6 +119,16 @@ def fill_labels(rows: Sequence[Numbered], whole: Collection[int] = ()) -> tuple[
     return list(zip(numbers, wide, strict=True)) if columns else list(rows), tuple(columns)
 
 
+def _without_dittos(rows: Sequence[Numbered]) -> Sequence[Numbered]:
+    if not any(cell.casefold() in _DITTO for _, row in rows for cell in row if len(cell) <= _LONGEST_DITTO):
+        return rows
+    written, above = list[Numbered](), list[str]()
+    for number, row in rows:
+        above = [above[at] if cell.casefold() in _DITTO and at < len(above) else cell for at, cell in enumerate(row)]
+        written.append((number, above))
+    return written
+
+
 def _starts_of_groups(body: Sequence[Sequence[str]], column: int, begins: Collection[int]) -> set[int]:
     """Return the rows in which the groups of a column begin; none if its blank cells are simply blank."""
     starts = {at for at, row in enumerate(body) if row[column]}
@@ -123,8 +136,9 @@ def _starts_of_groups(body: Sequence[Sequence[str]], column: int, begins: Collec
     labels = [body[at][column] for at in sorted(starts)]
     if not right or len(starts) in {1, len(body)} or not starts.issuperset(begins):
         return set()
-    if any((is_number(label) and not _YEAR.fullmatch(label)) or _DATE.fullmatch(label) for label in labels):
+    if any(is_number(label) and not (_YEAR.fullmatch(label) or _DATE.fullmatch(label)) for label in labels):
         return set()
+    are_dates = any(map(_DATE.fullmatch, labels))  # which may simply lack, so more must tell
     outer, groups = 0, list[list[str]]()  # the values of the next column, by group
     seen: set[tuple[int, str]] = set()
     for at, row in enumerate(body):
@@ -137,7 +151,7 @@ def _starts_of_groups(body: Sequence[Sequence[str]], column: int, begins: Collec
         groups[-1].append(row[right[0]])
     apart = all(len(set(group)) == len(group) for group in groups)
     again = len({value for group in groups for value in group}) < len(body)
-    return starts if 2 * len(starts) <= len(body) or (apart and again) else set()
+    return starts if (2 * len(starts) <= len(body) and not are_dates) or (apart and again) else set()
 
 
 def has_digit(cell: str) -> bool:
@@ -227,27 +241,41 @@ def _is_header(row: Row, below: Sequence[Row]) -> bool:
 
 
 def _groups_above(groups: Row, names: Row) -> list[str]:
-    """Return the names of groups above columns that are named alike in each, for all columns of a group; none if not.
+    """Return the names of groups above the columns of each, for all columns of a group; none if they are none.
 
-    Each stands above the first column of its group, as "2023" and "2024" do above two columns each.
+    Each stands above the first column of its group, as "2023" and "2024" do above two columns each, or anywhere above
+    it if the names of the columns are the same in all. Groups whose columns have other names begin beside a blank cell.
     """
     starts = [at for at, group in enumerate(groups) if group]
     if len(starts) < _FEWEST_GROUPS or not may_be_header(groups) or starts[-1] >= len(names):
         return []
-    edges = [*starts, len(names)]
+    edges = _edges_of_same(starts, names) or [*starts, len(names)]
     parts = [names[start:end] for start, end in pairwise(edges)]
     often = Counter(name for part in parts for name in set(part) if name)
-    grouped = [part for part in parts if part[0]]  # above a blank name stands that of a single column
-    if len(grouped) < _FEWEST_GROUPS or any(
-        often[part[0]] < _FEWEST_GROUPS or len(set(filter(None, part))) < sum(map(bool, part)) for part in grouped
-    ):
+    # Above a blank name stands that of a single column, and above the first column may stand what the groups are.
+    grouped = [part for at, part in zip(edges, parts, strict=False) if part[0] and (at or len(part) > 1)]
+    are_same = len(grouped) >= _FEWEST_GROUPS and all(
+        often[part[0]] >= _FEWEST_GROUPS and len(set(filter(None, part))) == sum(map(bool, part)) for part in grouped
+    )
+    are_wide = not groups[0] and all(len(part) > 1 and all(part) for part in parts) and len(set(names)) == len(names)
+    if not are_same and not are_wide:
         return []
     above = [""] * len(names)
-    for start, end in pairwise(edges):
-        above[start] = groups[start]
+    for group, (start, end) in zip(filter(None, groups), pairwise(edges), strict=True):
+        above[start] = group
         for at in range(start + 1, end):
-            above[at] = groups[start] if often[names[at]] >= _FEWEST_GROUPS else ""
+            above[at] = group if are_wide or often[names[at]] >= _FEWEST_GROUPS else ""
     return above
+
+
+def _edges_of_same(starts: Sequence[int], names: Row) -> list[int]:
+    """Return where groups of as many columns with the same names begin, and their end; none unless each has a start."""
+    first = next((at for at, name in enumerate(names) if name and names.count(name) == len(starts)), len(names))
+    width, rest = divmod(len(names) - first, len(starts))
+    edges = [first + width * number for number in range(len(starts) + 1)]
+    are_same = all(names[at : at + width] == names[first : first + width] for at in edges[:-1])
+    each = all(left <= start < right for start, (left, right) in zip(starts, pairwise(edges), strict=True))
+    return edges if width and not rest and are_same and each else []
 
 
 def _are_units(row: Row, names: Row, below: Sequence[Row]) -> bool:
