@@ -270,7 +270,9 @@ def test_a_join_adds_no_numbers_that_it_repeats(tmp_path: Path) -> None:
         "stock.csv": "Item,Type,Worth\nW1,Chair,50\nH1,Hoist,90\nH2,Hoist,70\n",
     }
     with opened(tmp_path, files) as tables:
-        [view] = [one for one in joins([view_of(one) for one in tables.named], tables) if one.columns[1].name == "Borrower"]
+        [view] = [
+            one for one in joins([view_of(one) for one in tables.named], tables) if one.columns[1].name == "Borrower"
+        ]
         for operation in ("sum", "mean"):
             with pytest.raises(NotComputableError):
                 computed_of(view, tables, operation, "chair", measure="Worth", where={("Type", "Chair"): "is"})
