@@ -24,7 +24,8 @@ _LABEL = re.compile(
     r"\s*(?:#{1,6}\s+)?(?:Row \d{1,9}:\s"
     r"|(?:[-*+\u2022]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\d{1,3}(?:\.\d{1,3})+\.?(?=\s+[A-Z]))(?:\s+|\Z))?"
 )
-_WORD = re.compile(r"[^\W_]+|(?<![^\W_])-(?=\d)|[%\u2030\u20ac\u00a3\u00a5\u20b9$<>\u2264\u2265\u00b1]")
+# Signs that strike words out count: the words are the same with them, and say something else.
+_WORD = re.compile(r"[^\W_]+|(?<![^\W_])-(?=\d)|(?<!~)~~(?!~)|[%\u2030\u20ac\u00a3\u00a5\u20b9$<>\u2264\u2265\u00b1]")
 _LETTERS = re.compile(r"[^\W\d_]+")
 _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])-\n\s*(?=[^\W\d_])")
 _LINK = re.compile(r"\]\([^)\s]{0,2000}\)")

@@ -103,8 +103,10 @@ def decode_with_notes(data: bytes, *declared: str | None) -> tuple[str, tuple[st
 
 
 _OF_TERMINAL = re.compile(
-    r"\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[()*+][0-9A-Z]|[78=>@-Z\\^_c])"
+    r"\x9b[0-9;?]{1,40}[A-Za-z]"
+    r"|\x1b(?:\[[0-?]{0,40}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2000}(?:\x07|\x1b\\)|[()*+][0-9A-Z]|[78=>@-Z\\^_c])"
 )
+_PROGRESS = re.compile(r"(?<![^\r\n])[^\r\n%]{0,200}\d ?%[^\r\n]{0,300}\r(?=[^\r\n%]{0,200}\d ?%)")
 _OVERSTRUCK = re.compile(r"[^\n\x08]\x08")  # by the bold letters of a line printer
 _EMBEDDED = re.compile(  # a file within the text, mostly an image
     r"(?<=data:)([\w.+-]{1,40}/[\w.+-]{1,80}(?:;[\w-]{1,20}=[\w.+-]{1,40}){0,3};base64,)[A-Za-z0-9+/=_-]{100,}"
@@ -112,9 +114,14 @@ _EMBEDDED = re.compile(  # a file within the text, mostly an image
 
 
 def clean(text: str) -> str:
-    """Make every newline a line feed; leave out what is no text: colours of a terminal, embedded files, NUL."""
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _OF_TERMINAL.sub("", text) if "\x1b" in text else text
+    """Make every newline a line feed; leave out what is no text: colours of a terminal, embedded files, NUL.
+
+    Of a line that a program has written over again to show its progress, the last state stays.
+    """
+    text = text.replace("\r\n", "\n")
+    text = _PROGRESS.sub("", text) if "\r" in text and "\n" in text else text
+    text = text.replace("\r", "\n")
+    text = _OF_TERMINAL.sub("", text) if "\x1b" in text or "\x9b" in text else text
     text = _OVERSTRUCK.sub("", text) if "\x08" in text else text
     return _NOT_TEXT.sub("\ufffd", _EMBEDDED.sub(r"\1", text) if ";base64," in text else text)
 

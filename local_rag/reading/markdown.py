@@ -7,7 +7,7 @@ Lund)`.
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ _TABLE_RULE = re.compile(r"^[ \t>]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+\|", re.MULTILIN
 _LONGEST_UNDERLINED = 300  # characters of a heading above a line of === or ---
 _TAG_OPENING = re.compile(
     r"(?P<comment>\{%-?\s*comment\b)|(?P<tag>\{%)|(?P<html><!--)"
-    r"|(?P<remark>^[ \t]{0,40}%%(?!%))|(?P<inline>(?<=[^\n%\d])%%(?=(?:[^\n%]|\n(?!\s*\n)|%(?!%)){1,2000}%%))"
+    r"|(?P<remark>^[ \t]{0,40}%%(?!%))|(?P<inline>(?<=[^\n%\w{])%%(?=(?:[^\n%]|\n(?!\s*\n)|%(?!%)){1,2000}%%(?!\w)))"
     r"|(?P<unused>^ {0,3}\[[^\]\n]{1,100}\]:[ \t]{1,9}(?:#|<>)[ \t]{1,9}(?=[(\"']))",  # a link that leads nowhere
     re.MULTILINE,
 )
@@ -125,6 +125,49 @@ def mark_struck(text: str) -> str:
     return _STRUCK.sub(lambda one: one[0] if _is_within(code, one.start()) else strike(one[2]), text)
 
 
+_ELEMENT = re.compile(
+    r"<(/?)(p|div|span|section|article|aside|details|ul|ol|li|table|tr|td|h[1-6]|small|b|i|em|strong|a)(?![\w-])"
+    r"((?:[^<>\"']|\"[^\"<>]*+\"|'[^'<>]*+')*+)>",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"\w+")
+_SAID = re.compile(r"\"[^\"]*+\"|'[^']*+'")
+_HIDDEN = re.compile(r"\shidden(?![\w-])", re.IGNORECASE)
+_HIDING_STYLE = re.compile(
+    r"\sstyle\s*=\s*[\"'](?:[^\"']*;)?\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)", re.IGNORECASE
+)
+
+
+def blank_hidden(text: str) -> tuple[str, int]:
+    """Blank out the elements of HTML that are hidden, outside code; return the text and their number of words."""
+    pieces, end, words, unclosed = list[str](), 0, 0, set[str]()
+    code = _code(text) if "</" in text else []
+    while "</" in text and (opened := _first_hidden(text, end, unclosed, code)):
+        depth, name = 1, opened[2].lower()
+        for tag in _ELEMENT.finditer(text, opened.end()):
+            depth += (-1 if tag[1] else 1) if tag[2].lower() == name else 0
+            if not depth:
+                words += len(_WORD.findall(_ELEMENT.sub(" ", text[opened.end() : tag.start()])))
+                pieces += [text[end : opened.start()], _blank(text[opened.start() : tag.end()])]
+                end = tag.end()
+                break
+        else:
+            unclosed.add(name)  # searching the whole text once for each name keeps the time linear
+    return "".join([*pieces, text[end:]]), words
+
+
+def _first_hidden(
+    text: str, start: int, unclosed: Collection[str], code: Sequence[tuple[int, int]]
+) -> re.Match[str] | None:
+    for tag in _ELEMENT.finditer(text, start):
+        said = tag[3]
+        if not tag[1] and said and tag[2].lower() not in unclosed and not _is_within(code, tag.start()):
+            plain = _SAID.sub(lambda one: "''" if "until-found" not in one[0] else one[0], said)
+            if _HIDING_STYLE.search(said) or (_HIDDEN.search(plain) and "until-found" not in plain):
+                return tag
+    return None
+
+
 _DRAWING = re.compile(r"^```(?:compressed-)?json\n(?:(?!```).*\n)*+```", re.MULTILINE)
 
 
@@ -134,6 +177,16 @@ def blank_drawing(text: str) -> str:
 
 
 _INLINE_TAG = re.compile(r"(?<![^\s(*_])#(?=[\w/-]*[^\W\d_])(\w[\w/-]{0,63})(?![\w#])")
+
+
+_FILE_TAGS = re.compile(r"^#\+FILETAGS:(.*)$", re.MULTILINE | re.IGNORECASE)
+_HEADING_TAGS = re.compile(r"^\*{1,8}[ \t].{0,300}[ \t](:[\w@#%:]{1,300}:)[ \t]*$", re.MULTILINE)
+
+
+def tags_in_org(text: str) -> tuple[str, ...]:
+    """Return the tags of a text of Org, of the whole file and behind its headings: `:harbour:crane:`."""
+    said = [*_FILE_TAGS.findall(text), *_HEADING_TAGS.findall(text)]
+    return tuple(dict.fromkeys(tag for one in said for tag in re.split(r"[:\s]+", one) if tag))
 
 
 def tags_in(text: str) -> tuple[str, ...]:

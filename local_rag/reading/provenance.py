@@ -94,8 +94,16 @@ def provenance_of_fields(fields: Mapping[str, object], tags: Iterable[str] = ())
         url=next(filter(None, map(_url, first(_URL))), None),
         date=next(filter(None, map(_date, first(_DATE))), None),
         author=next(first(_AUTHOR), None),
-        tags=[*_names(next(first(_TAGS), None), r"[,;]"), *tags, *_properties_of(known)],
+        tags=[*_tags_of(known), *tags, *_properties_of(known)],
     )
+
+
+def _tags_of(fields: Mapping[str, object]) -> Iterator[str]:
+    """Yield the tags of front matter. Programs part those in a text by spaces if it has no other signs of a list."""
+    name = next((name for name in _TAGS if fields.get(name)), "")
+    said = fields.get(name)
+    is_spaced = name in {"tag", "tags"} and isinstance(said, str) and not re.search(r"[,;\n]", said)
+    return _names(said, r"\s" if is_spaced else r"[,;]")
 
 
 def _properties_of(fields: Mapping[str, object]) -> Iterator[str]:

@@ -10,18 +10,20 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from local_rag.document_records import Document, DocumentKind, Heading
+from local_rag.document_records import UNKNOWN, Document, DocumentKind, Heading
 from local_rag.errors import ReadError
 from local_rag.files import FileStamp
-from local_rag.reading.converters.converted import Converted, Sections, check_archive
+from local_rag.reading.converters.converted import Converted, Sections, check_archive, notes_of
 from local_rag.reading.converters.images import IMAGE_SUFFIXES
 from local_rag.reading.decode import clean, declared_in_text, decode_with_notes
 from local_rag.reading.formats import EMPTY, NO_TEXT, PRIVATE_KEY, Format, format_of
+from local_rag.reading.line_numbers import blank_line_numbers
 from local_rag.reading.mailbox import read_content
 from local_rag.reading.markdown import (
     aliases_of,
     blank_drawing,
     blank_front_matter,
+    blank_hidden,
     blank_tags,
     find_headings,
     find_tables,
@@ -29,9 +31,11 @@ from local_rag.reading.markdown import (
     place_notes,
     read_wikilinks,
     tags_in,
+    tags_in_org,
     title_of,
 )
-from local_rag.reading.provenance import date_of_file_name, provenance_of_fields, scraped_from
+from local_rag.reading.provenance import date_of_file_name, make_provenance, provenance_of_fields, scraped_from
+from local_rag.reading.remarks import blank_remarks
 from local_rag.reading.structure import find_definitions, find_outline, lacks_grammar
 from local_rag.reading.walk import MAX_BYTES
 
@@ -171,15 +175,21 @@ def as_document(path: Path, text: str, *, kind: DocumentKind | None = None, note
     if kind == "markdown":
         text, fields = blank_front_matter(text)
         text = mark_struck(blank_tags(blank_drawing(text) if "excalidraw-plugin" in fields else text))
+        text, hidden = blank_hidden(text)
+        notes += notes_of({"hidden word*": hidden})
         text, links = read_wikilinks(place_notes(text))
         named = dict[str, Any](
             provenance=provenance_of_fields(fields, tags_in(text)), names=aliases_of(fields), links=links
         )
         converted = Converted(title_of(fields), text, kind, notes=notes, **named)
         return make_document(path, converted, is_source=True)
+    said = UNKNOWN
+    if kind == "text":
+        text = blank_line_numbers(blank_remarks(text, path.suffix.lower()))
+        said = make_provenance(tags=tags_in_org(text)) if path.suffix.lower() == ".org" else said
     if kind == "code" and lacks_grammar(language):
         notes += ("cut as plain text, because the extra code, the grammars, is not installed",)
-    return make_document(path, Converted(None, text, kind, notes=notes), language, is_source=True)
+    return make_document(path, Converted(None, text, kind, notes=notes, provenance=said), language, is_source=True)
 
 
 def make_document(

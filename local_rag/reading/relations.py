@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 from pathlib import PurePath
 
 from local_rag.document_records import BETWEEN_CAPTIONS, ROWS_OF_BLOCK, Column, Document, Grid, Relation, Table
-from local_rag.reading.converters.notation import counted_letters
+from local_rag.reading.converters.notation import column_letters
 from local_rag.reading.converters.table_layout import MAY_TOTAL, TOTAL, fill_labels, find_header, has_digit, is_total
 from local_rag.text.cell_values import (
     ReadColumn,
@@ -210,7 +210,7 @@ def _is_struck(row: Sequence[str]) -> bool:
 
 def _relation(table: _Table, month_first: bool | None, year: int | None) -> Relation:
     found, rows, sections, used, cells = table.found, table.rows, table.sections, table.used, table.cells
-    names = [_named(found, at) or f"Column {_letters(found.first_column + at)}" for at in used]
+    names = [_named(found, at) or f"Column {column_letters(found.first_column + at)}" for at in used]
     totals = _totals(rows, cells)
     writing = Writing(writes_decimal_comma(cell for column in cells for cell in column[:_LOOK_AT]), month_first, year)
     read = [_read(name, column, totals, writing) for name, column in zip(names, cells, strict=True)]
@@ -465,10 +465,5 @@ def _words(found: _Found, columns: Sequence[Column], values: Sequence[Sequence[V
 
 
 def _range(found: _Found, used: Sequence[int], numbers: Sequence[int]) -> str:
-    left, right = (_letters(found.first_column + at) for at in (used[0], used[-1]))
+    left, right = (column_letters(found.first_column + at) for at in (used[0], used[-1]))
     return f"{left}{numbers[0]}:{right}{numbers[-1]}"
-
-
-def _letters(column: int) -> str:
-    """Return the name of a column, counted from 0: A, B ... AA."""
-    return counted_letters(column + 1).upper()

@@ -32,7 +32,7 @@ _NUMBER = re.compile(
     r"(?P<after>%|‰|US\$|[€$£¥₹]|°[CF]|[A-Za-zµ][A-Za-z/²³]{0,7})?(?P<trailing>[-\u2212])?(?P<close>\))?"
 )
 _ROUGHLY = re.compile(
-    r"^(?:[~\u2248\u223c\u2243\u00b1*\u2020\u2021]|(?:c(?:a|irca)?\.?|approx(?:\.|imately)?|about|around|roughly|est(?:\.|imated)"
+    r"^(?:\*{1,3}|[~\u2248\u223c\u2243\u00b1\u2020\u2021]|(?:c(?:a|irca)?\.|c(?:a|irca)?(?=\s)|approx(?:\.|imately)?|about|around|roughly|est(?:\.|imated)"
     r"|etwa|rund|ungef\u00e4hr|environ)(?![^\W\d_]))\s?(?=[^\s~])",
     re.IGNORECASE,
 )
@@ -40,6 +40,9 @@ _SIGNS = re.compile(
     r"(?:(?<=[\w%])\s?[*\u2020\u2021\u00a7#]+|(?<=[\d%])\s?(?:[\u00b9\u00b2\u00b3\u2070-\u2079\u207d\u207e]+|[\u1d43-\u1dbb]+"
     r"|\[\w{1,2}\]|\^\w|\^?\((?:\w|[a-z]{3,10}\.?)\)))$"
 )
+# With a letter for how it was found, as 1,250p: a measured number has a sign in it, and the letter does not scale it.
+_FLAGGED = re.compile(r"([-+\u2212]?\d{1,12}(?:[.,\u00a0'\u2019 ]\d{1,12}){1,5})\s?(?![bkmt])[a-z]")
+_WORD_BEHIND = re.compile(r"\(([a-z]{3,10})\)$")
 _MOST_MARKED = 3  # numbers with such signs that are named
 _SCALES = {"k": 10**3, "thousand": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6, "million": 10**6}
 _SCALES |= {"bn": 10**9, "billion": 10**9}
@@ -252,6 +255,8 @@ def _numbers(name: str, cells: Sequence[str], filled: Sequence[str], writing: Wr
     if not _is_frequent([_number_of(cell, decimal_comma) for cell in filled[:_SAMPLE]]):
         return None
     read = [_number_of(cell, decimal_comma) for cell in cells]
+    flagged = _flagged(cells, read, decimal_comma)
+    read = [flagged.get(at, one) for at, one in enumerate(read)]
     found = [one for one in read if one]
     if len(found) < _SHARE * len(filled) or _are_codes(filled):
         return None
@@ -264,13 +269,32 @@ def _numbers(name: str, cells: Sequence[str], filled: Sequence[str], writing: Wr
         one[0] if one else None if is_missing(cell) else str(cell) for one, cell in zip(read, cells, strict=True)
     ]
     named = unit_of_name(name)
-    signed = (str(cell) for one, cell in zip(read, cells, strict=True) if one and _unmarked(cell) != cell.strip())
+    signed = (
+        str(cell) for at, cell in enumerate(cells) if at in flagged or (read[at] and _unmarked(cell) != cell.strip())
+    )
     marked = tuple(islice(dict.fromkeys(signed), _MOST_MARKED))
     if len(units) > 1:
         return ReadColumn("number", values, "", tuple(one[1] if one else "" for one in read), marked)
     unit = next(iter(units), "")
     unit = named if named and (not unit or unit in named) else unit or named
     return ReadColumn("number", values, unit, marked=marked)
+
+
+def _flagged(
+    cells: Sequence[str], read: Sequence[tuple[int | float, str] | None], decimal_comma: bool
+) -> dict[int, tuple[int | float, str]]:
+    """Return by their place the numbers of a column that stand with a letter, none whose number also stands alone.
+
+    Those are labels, as of the sections 1.2 and 1.2c.
+    """
+    with_letter = {
+        at: number
+        for at, cell in enumerate(cells)
+        if read[at] is None and (found := _FLAGGED.fullmatch(cell.strip()[:_LONGEST]))
+        if (number := read_number(found[1], decimal_comma=decimal_comma))
+    }
+    alone = {one[0] for one in read if one} if with_letter else set()
+    return {} if any(number in alone for number, _ in with_letter.values()) else with_letter
 
 
 def _is_frequent(sample: Sequence[object]) -> bool:
@@ -295,8 +319,10 @@ def _unmarked(cell: str) -> str:
     if isinstance(cell, StoredNumber) or (text[:1].isdecimal() and text[-1:].isdecimal()) or len(text) > _LONGEST:
         return text
     said = _ROUGHLY.sub("", text)
+    if (word := _WORD_BEHIND.search(said)) and (word[1] in _UNITS | _SCALES.keys() or _currency(word[1])):
+        return said  # which is of another size than the number
     bare = _SIGNS.sub("", said)
-    return bare if bare != "10" else said  # a power of ten
+    return bare if bare != "10" or said[-1] in ")]*" else said  # a power of ten
 
 
 def _durations(name: str, cells: Sequence[str], filled: Sequence[str], _writing: Writing) -> ReadColumn | None:

@@ -59,7 +59,7 @@ _OTHER_SCRIPTS = (
 _ALL_OTHERS = _UNSPACED + "".join(_OTHER_SCRIPTS)
 _RUN = re.compile("|".join(f"[{one}]+" for one in (_UNSPACED, *_OTHER_SCRIPTS)) + f"|[^{_ALL_OTHERS}]+")
 _UNSPACED_RUN, _HANGUL_RUN = re.compile(f"[{_UNSPACED}]+"), re.compile(f"[{_HANGUL}]+")
-LINE_END = r"[^\S\n]{0,9}\n[^\S\n]{0,9}"  # with the spaces around it
+LINE_END = r"[^\S\n]{0,9}\n[^\S\n]{0,9}(?:>[^\S\n]{0,9}){0,9}"  # with the spaces and signs of a quotation around it
 _LINE_END_WITHIN = re.compile(f"(?<=[{_UNSPACED}]){LINE_END}(?=[{_UNSPACED}])")
 _BETWEEN_UNSPACED = re.compile(f"(?<=[{_UNSPACED}])(?=[{_UNSPACED}])")
 _ASCII_WORD = re.compile(r"\w+(?:'\w+)?")
@@ -141,6 +141,14 @@ def pieces_of_unspaced(word: str) -> list[str]:
 def joins_lines(before: str, after: str) -> bool:
     """Return whether a line goes on in the next one without a space, as in scripts without spaces."""
     return is_unspaced(before[-1:]) and is_unspaced(after[:1])
+
+
+def join_lines(lines: Iterable[str]) -> str:
+    """Join the lines of a paragraph by a space, or by nothing where the script is written without spaces."""
+    text = ""
+    for line in lines:
+        text += line if not text or joins_lines(text, line) else f" {line}"
+    return text
 
 
 def is_hangul(text: str) -> bool:

@@ -186,3 +186,8 @@ def test_what_begins_in_the_middle_of_a_long_line_is_no_heading_and_costs_no_mor
         return time.process_time() - began
 
     assert seconds("A. " * 50_000) < 5 * seconds("A. A. A. A. A.\n" * 10_000)
+
+
+def test_words_that_were_only_struck_out_are_a_change() -> None:
+    assert changes("# Quay\n\nPets are allowed.\n", "# Quay\n\nPets are ~~allowed~~.\n")
+    assert changes("# Quay\n\nPets are ~~allowed~~.\n", "# Quay\n\nPets  are ~~allowed~~.\n") == []

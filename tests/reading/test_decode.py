@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from local_rag.errors import ReadError
-from local_rag.reading.decode import code_page, decode, decode_with_notes
+from local_rag.reading.decode import clean, code_page, decode, decode_with_notes
 from local_rag.reading.read import parse
 
 # Language: a text, and the two encodings in which it was most often written before UTF-8.
@@ -226,3 +226,16 @@ def test_a_code_page_that_python_lacks_or_that_is_wide_is_none_for_text_of_singl
     assert [code_page(number) for number in (0, 1200, 12000, 57002, 2**32 - 1)] == [None] * 5
     assert (code_page(1200, wide=True), code_page(57002, wide=True)) == ("utf-16-le", None)
     assert "café".encode("cp037").decode(code_page(37) or "") == "café"
+
+
+def test_of_progress_the_last_state_stays_and_lines_of_old_macintosh_stay() -> None:
+    assert clean("Load\n  10%\r  50%\r 100%\nDone\n") == "Load\n 100%\nDone\n"
+    assert clean("one\rtwo\rthree") == "one\ntwo\nthree"
+    assert clean("Share 10%\rShare 20%\r") == "Share 10%\nShare 20%\n"
+    assert clean("one\rtwo\nthree") == "one\ntwo\nthree"
+    assert clean("\x9b31mLoss\x9b0m: 0.25") == "Loss: 0.25"
+
+
+def test_lines_of_subtitles_without_spaces_are_joined_without_one() -> None:
+    cue = "1\n00:00:01,000 --> 00:00:04,000\n由北方公\n司检查\n\n2\n00:00:04,000 --> 00:00:06,000\nThe crane\nlifts\n"
+    assert parse(Path("a.srt"), cue.encode()).text == "[00:00:01] 由北方公司检查 The crane lifts"

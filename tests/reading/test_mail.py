@@ -1,6 +1,7 @@
 """Mail that was saved as a file."""
 
 import base64
+import binascii
 import quopri
 import struct
 from datetime import UTC, datetime
@@ -392,3 +393,13 @@ def test_winmail_in_a_code_page_that_python_knows_by_another_name_or_lacks(page:
     message.set_content("")
     message.add_attachment(data, maintype="application", subtype="ms-tnef", filename="winmail.dat")
     assert text in parse(Path("a.eml"), message.as_bytes()).text
+
+
+def test_a_file_that_is_written_into_the_text_is_an_attachment() -> None:
+    coded = binascii.b2a_uu(b"The budget is 5500 crowns.\n").decode()
+    read = parsed(f"Subject: Budget\n\nSee below.\n\nbegin 644 budget.txt\n{coded}`\nend\nRegards\n")
+    assert "The budget is 5500 crowns." in read.text
+    assert coded not in read.text
+    assert "Regards" in read.text
+    said = "begin 644 times over\nand come to the\nend"
+    assert said in parsed(f"Subject: Budget\n\n{said}\n").text

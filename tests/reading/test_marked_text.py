@@ -289,3 +289,43 @@ def test_captions_and_groups_belong_to_their_table() -> None:
     page = f"<table><tr><th>Crop<th>Sacks</tr>{group.format('Grain')}{group.format('Roots')}</table>"
     (crops,) = relations_of(parse(Path("a.html"), page.encode()))
     assert (crops.rows, crops.columns[0].name) == (4, "Crop")
+
+
+def test_two_signs_of_percent_within_words_hide_nothing() -> None:
+    said = ("printf uses %%d and %%s.", "It is x%% and y%%.", "Cut ${x%%.*} and ${y%%/*} off.", "a%%20b c%%20d")
+    for one in said:
+        assert parse(Path("a.md"), f"{one}\n".encode()).text == f"{one}\n"
+
+
+def test_numbers_that_lines_of_code_end_with_stay() -> None:
+    lines = "\n".join(f"<span>{name}</span> = <span>{n}</span>" for n, name in enumerate(("RED", "BLUE"), 1))
+    assert "RED = 1\nBLUE = 2" in parse(Path("a.html"), f"<p>Colours:</p><pre>{lines}</pre>".encode()).text
+    bare = "<span>1</span>\n<span>2</span>"
+    assert "1\n2" in parse(Path("a.html"), f"<p>It prints:</p><pre>{bare}</pre>".encode()).text
+
+
+def test_rules_for_other_browsers_hide_nothing() -> None:
+    sheet = "@supports (-webkit-touch-callout:none){.a{display:none}} @supports (not (display:grid)){.a{display:none}}"
+    assert parse(Path("a.html"), f"<style>{sheet}</style><p class=a>one</p>".encode()).text == "one"
+
+
+def test_a_forwarded_mail_that_is_not_encoded_keeps_its_parts() -> None:
+    inner = "Subject: Budget\nContent-Type: multipart/mixed; boundary=Y\n\n--Y\n\n5500 crowns\n--Y--\n"
+    part = f"Content-Type: message/rfc822\nContent-Transfer-Encoding: quoted-printable\n\n{inner}"
+    head = "Subject: Fwd\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=X\n\n--X\n"
+    assert "5500 crowns" in parse(Path("a.eml"), f"{head}{part}\n--X--\n".encode()).text
+
+
+def test_a_sheet_holds_for_its_media_and_for_the_page_of_an_archive_that_links_to_it() -> None:
+    wide = "<style media='screen and (min-width:9px)'>.b{display:none}</style>"
+    page = f"<style media=print>.a{{display:none}}</style>{wide}"
+    assert parse(Path("a.html"), f"{page}<p class=a>one</p><p class=b>two</p>".encode()).text == "one"
+    links = '<link rel="stylesheet" href="cid:s"><link rel="stylesheet" media="print" href="http://a/p?x&amp;y">'
+    said = "".join(f"<p class={name}>{name} is paid</p>" for name in "spo")
+    parts = [("text/html", "http://a/", f"<html>{links}{said}</html>")]
+    for name, at in (("s", "cid:s"), ("p", "http://a/p?x&y"), ("o", "cid:o")):
+        parts.append(("text/css", at, f".{name}{{display:none}}"))
+    written = "".join(f"--X\nContent-Type: {kind}\nContent-Location: {at}\n\n{text}\n" for kind, at, text in parts)
+    archive = f"MIME-Version: 1.0\nContent-Type: multipart/related; boundary=X\n\n{written}--X--\n"
+    text = parse(Path("a.mht"), archive.encode()).text
+    assert [name for name in "spo" if f"{name} is paid" in text] == ["p", "o"]

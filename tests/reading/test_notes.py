@@ -146,6 +146,20 @@ def test_the_note_of_a_cell_stands_in_it_and_its_column_stays_one_of_numbers() -
     assert relation.columns[1].kind == "number"
 
 
+def test_a_hidden_target_of_a_number_is_a_note_and_that_of_a_word_is_none() -> None:
+    page = "<p>Built in 1871<a href='#n1'>{}</a> by Per.</p><div id=n1 style='display:none'>Others say 1873.</div>"
+    assert "1871 (Note: Others say 1873.) by Per." in read("a.html", page.format("1")).text
+    assert "1873" not in read("a.html", page.format("More")).text
+
+
+def test_notes_stand_in_a_file_outside_the_reading_order() -> None:
+    chapter = f'<html><body><p>{CLAUSE}<a epub:type="noteref" href="notes.xhtml#n1">1</a></p></body></html>'
+    notes = f'<html><body><aside epub:type="footnote" id="n1" hidden><p>{NOTE}</p></aside><p>Else</p></body></html>'
+    text = read("a.epub", book({"rules": chapter, "notes": notes}, "rules")).text
+    assert READ in text
+    assert "Else" not in text
+
+
 def test_the_notes_of_a_book_are_found_in_another_chapter() -> None:
     chapter = f'<html><body><h1>Rules</h1><p>{CLAUSE}<a id="r1" href="notes.xhtml#n1">1</a></p></body></html>'
     notes = f'<html><body><h1>Notes</h1><p id="n1"><a href="rules.xhtml#r1">1</a>. {NOTE}</p></body></html>'

@@ -322,3 +322,56 @@ def test_large_words_across_the_lines_are_neither_title_nor_heading() -> None:
     made = pdf_of(draw)
     assert made.title != "SAMPLE"
     assert not made.headings
+
+
+def test_a_dash_is_not_struck_out_by_a_line_along_it() -> None:
+    def draw(pdf: Any) -> None:
+        pdf.set_font("helvetica", size=12)
+        pdf.text(20, 40, "From - to")
+        left = 20 + pdf.get_string_width("From ")
+        pdf.line(left, 38.95, left + 2, 38.95)
+
+    assert "~~" not in pdf_of(draw).text
+
+
+@pytest.mark.parametrize("place", ["drawing", "around", "within"])
+@pytest.mark.parametrize(("state", "shown"), [("OFF", "Price 7,500"), ("ON", "Draft 9,999 Price 7,500")])
+def test_text_of_a_drawing_on_a_layer_that_is_off_is_hidden(place: str, state: str, shown: str) -> None:
+    begin, end = "/OC /L BDC ", " EMC"
+    draft = "BT /F 12 Tf 72 700 Td (Draft 9,999) Tj ET"
+    within = f"{begin}{draft}{end}" if place == "within" else draft
+    drawn = f"{begin}/X Do{end}" if place == "around" else "/X Do"
+    drawn += " BT /F 12 Tf 72 660 Td (Price 7,500) Tj ET"
+    named = "/Resources<</Font<</F 4 0 R>>/Properties<</L 5 0 R>>/XObject<</X 7 0 R>>>>"
+    on_layer = "/OC 5 0 R" if place == "drawing" else ""
+    objects = [
+        f"<</Type/Catalog/Pages 2 0 R/OCProperties<</OCGs[5 0 R]/D<</{state}[5 0 R]>>>>>>",
+        "<</Type/Pages/Count 1/Kids[3 0 R]>>",
+        f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 6 0 R{named}>>",
+        "<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+        "<</Type/OCG/Name(Old)>>",
+        f"<</Length {len(drawn)}>>stream\n{drawn}\nendstream",
+        f"<</Type/XObject/Subtype/Form/BBox[0 0 595 842]{on_layer}{named}/Length {len(within)}>>"
+        f"stream\n{within}\nendstream",
+    ]
+    body = "".join(f"{number} 0 obj\n{one}\nendobj\n" for number, one in enumerate(objects, start=1))
+    read = convert_pdf(f"%PDF-1.7\n{body}trailer<</Size 8/Root 1 0 R>>\n%%EOF".encode())
+    assert " ".join(read.text.split()) == shown
+
+
+def test_numbers_in_the_right_margin_in_both_and_of_blank_lines_are_no_text() -> None:
+    said = "82,000 crowns is paid within thirty days."
+    right = placed(
+        *((at, 30 + 8 * n, one) for n, line in enumerate(LINES) for at, one in ((25, line), (180, str(n + 1))))
+    )
+    both = placed(
+        *((at, 30 + 8 * n, one) for n, line in enumerate(LINES) for at, one in ((9, str(n)), (25, line), (180, str(n))))
+    )
+    blank = placed(
+        *((10, 30 + 4 * n, str(n + 1)) for n in range(2 * len(LINES))),
+        *((25, 30 + 8 * n, line) for n, line in enumerate(LINES)),
+        (100, 280, "57"),
+    )
+    for drawn in (right, both, blank):
+        assert said in " ".join(pdf_of(drawn).text.split())
+    assert pdf_of(blank).text.split()[-1] == "57"

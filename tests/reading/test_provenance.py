@@ -283,3 +283,10 @@ def test_the_day_that_a_program_writes_to_make_the_same_pdf_each_time_is_no_date
     assert pdf_provenance({"CreationDate": fixed}).date == ""
     assert pdf_provenance({"CreationDate": fixed, "ModDate": "D:20240501120000Z"}).date == "2024-05-01"
     assert pdf_provenance({"CreationDate": "D:20000102000000Z"}).date == "2000-01-02"
+
+
+def test_tags_of_org_and_tags_parted_by_spaces() -> None:
+    org = "#+FILETAGS: :rope:chain:\n* Due :winch:\nAt 10:30: call\n"
+    assert parse(Path("a.org"), org.encode()).provenance.tags == ("rope", "chain", "winch")
+    for said, tags in (("rope chain", ("rope", "chain")), ("paid leave, rope", ("paid leave", "rope"))):
+        assert parse(Path("a.md"), f"---\ntags: {said}\n---\nx\n".encode()).provenance.tags == tags

@@ -250,3 +250,9 @@ def test_words_of_scripts_without_spaces_go_on_in_the_next_line() -> None:
     assert matches(text, "北方公司", exact=True) == ["北方公"]
     assert "公司" in keyword_tokens(text)
     assert matches("cra\nne", "crane") == []
+
+
+def test_words_of_scripts_without_spaces_go_on_in_quoted_lines() -> None:
+    text = "> 由北方公\n> 司检查"
+    assert matches(text, "公司") == ["公"]
+    assert "公司" in keyword_tokens(text)

@@ -113,3 +113,23 @@ def test_numbers_with_any_sign_of_a_note_or_of_roughness_are_numbers() -> None:
     ]
     read = read_column("Litres", cells)
     assert read.values == [500, 4, 7, 1200, 4500, 1500, 900, 800, 30, 5, 6]
+
+
+@pytest.mark.parametrize("cells", [["C500", "C400", "c300"], ["5 (kwh)", "6 (kwh)"], ["5 (million)"], ["5 (usd)"]])
+def test_a_code_and_a_number_of_which_more_is_said_behind_it_are_no_rough_numbers(cells: list[str]) -> None:
+    assert read_column("Load", cells).values == cells
+
+
+def test_ten_may_have_a_note() -> None:
+    assert read_column("Load", ["10 (1)", "10*", "ca 10"]).values == [10, 10, 10]
+    assert read_column("Load", ["10\u2076", "10\u00b3"]).kind == "text"
+
+
+def test_a_letter_behind_a_measured_number_is_a_remark_and_that_of_a_label_is_none() -> None:
+    others = ["300", "2,000.5", "150", "100", "50"]
+    read = read_column("Litres", ["1,250r", "4,500 p", "**500**", *others])
+    assert read.values[:3] == [1250, 4500, 500]
+    assert read.marked == ("1,250r", "4,500 p", "**500**")
+    assert read_column("Volume", ["1.2b", "1.5", *others]).values[0] == "1.2b"
+    assert read_column("Clause", ["1.2", "1.2c", "1.3", "1.4", "1.5", "1.6"]).values[1] == "1.2c"
+    assert read_column("House", ["12c", "11", "12", "13", "14", "15"]).values[0] == "12c"

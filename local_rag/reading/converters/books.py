@@ -3,12 +3,13 @@
 import io
 import posixpath
 import zipfile
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from local_rag.errors import ReadError
 from local_rag.reading.converters.converted import Converted, notes_of, parse_xml, text_of
-from local_rag.reading.converters.html_notes import place_notes_of_files
+from local_rag.reading.converters.html_notes import address_of, place_notes_of_files
 from local_rag.reading.converters.html_pages import LONGEST_SHEET, MENUS, parse_html, remove_invisible, to_markdown
 from local_rag.reading.converters.html_styles import apply_styles
 from local_rag.reading.decode import clean, declared_in_html, decode
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from bs4 import BeautifulSoup
 
 _CONTAINER = "META-INF/container.xml"
-_MOST_SHEETS = 10  # of a book's styles
+_MOST_SHEETS = 10  # of a book's styles, and files of notes
+_PAGES = (".xhtml", ".html", ".htm")
 
 
 def convert_epub(data: bytes) -> Converted:
@@ -47,9 +49,9 @@ def convert_epub(data: bytes) -> Converted:
             if name is None:
                 notes.append(f"the chapter {href or reference.get('idref')} is missing")
                 continue
-            content = archive.read(name)
-            pages[name] = parse_html(decode(content, declared_in_html(content)))
-    place_notes_of_files(pages)
+            pages[name] = _page(archive, name)
+        beside = {name: _page(archive, name) for name in _linked(pages) if name in members}
+    place_notes_of_files({**pages, **beside})
     for page in pages.values():
         apply_styles(page, sheet)
         notes += remove_invisible(page)
@@ -62,6 +64,20 @@ def convert_epub(data: bytes) -> Converted:
     title = next(filter(None, named["title"]), None)
     text = clean("\n\n".join(filter(None, chapters)))
     return Converted(title, text, "markdown", notes=tuple(notes), provenance=provenance)
+
+
+def _page(archive: zipfile.ZipFile, name: str) -> "BeautifulSoup":
+    content = archive.read(name)
+    return parse_html(decode(content, declared_in_html(content)))
+
+
+def _linked(pages: "Mapping[str, BeautifulSoup]") -> list[str]:
+    """Return the files outside the reading order that pages link to, for the notes in them."""
+    links = (
+        address_of(name, str(link["href"]))[0] for name, page in pages.items() for link in page.select("a[href*='#']")
+    )
+    names = (name for name in links if name not in pages and name.endswith(_PAGES))
+    return list(dict.fromkeys(names))[:_MOST_SHEETS]
 
 
 _NAMED = ("title", "creator", "date", "description")

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from local_rag.reading.converters.html_parts import HEADINGS
 from local_rag.text.notes import NoteKind
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 _MARKED_SIGN, _MARKED_NOTE = re.compile("noteref"), re.compile(r"doc-(?:foot|end)note|(?:foot|rear|end)?note")
 _REFERENCE = re.compile(r"biblio|cite_note|cite_ref")
+_COUNTED_SIGN = re.compile(r"\W{0,2}(?:\d{1,4}|[*\u2020\u2021\u00a7]{1,4})\W{0,2}")
+_HIDING = re.compile(r"(?:^|;)\s*(?:display\s*:\s*none|visibility\s*:\s*hidden)\b", re.IGNORECASE)
 _SHORT_SIGN = re.compile(r"\W{0,2}(?:\d{1,4}|[A-Za-z]{1,4}\d{0,4}|[*\u2020\u2021\u00a7]{1,4})?\W{0,2}")
 _LABEL = re.compile(r"\s*[\[(]?(?:\d{1,4}|[*\u2020\u2021\u00a7\u2191^]{1,4})?[\])]?[.:]?\s+")
 _BLOCKS = [
@@ -39,9 +42,9 @@ _BLOCKS = [
     "blockquote",
 ]
 _NOTES_OF = ["li", "p", "dd", "aside", "div", "td"]
-_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _RAISING = ["sup", "span", "small"]
 _SAYS, _SPACE, _TO_ANCHOR = re.compile(r"\S"), re.compile(r"\s+"), re.compile("#")
+_LONGEST_HIDDEN = 1000  # characters of a note that pops up
 _MOST_LINKS = 50  # of a note; a chapter has more
 _MOST_SIGNS, _LONGEST_REPEATED = 5000, 300  # signs, and characters of a note that stands at each of its signs
 
@@ -80,7 +83,7 @@ def place_notes_of_files(pages: Mapping[str, "Tag"]) -> None:
     placed: dict[int, Tag] = {}
     below: dict[int, Tag] = {}
     for file, link in links:
-        target = targets.get(_address(file, str(link.get("href", ""))))
+        target = targets.get(address_of(file, str(link.get("href", ""))))
         if target is None or link.parent is None or not _is_sign(link):
             continue
         if (ready := placed.get(id(target.tag))) is None:
@@ -92,7 +95,8 @@ def place_notes_of_files(pages: Mapping[str, "Tag"]) -> None:
         _place(link, copy.copy(ready) if ready is not None else None, below)
 
 
-def _address(file: str, href: str) -> tuple[str, str]:
+def address_of(file: str, href: str) -> tuple[str, str]:
+    """Return the file and the name of the place that a link in a file leads to."""
     path, _, name = href.partition("#")
     named = posixpath.normpath(posixpath.join(posixpath.dirname(file), unquote(path))) if path else file
     return named, unquote(name)
@@ -116,13 +120,19 @@ def _note_of(target: _Target, file: str, link: "Tag") -> "Tag | None":
         tag = tag.find_next_sibling("dd") or tag
     holder = tag if tag.name in _NOTES_OF else tag.find_parent(_NOTES_OF)
     links = holder.find_all("a", limit=_MOST_LINKS) if holder is not None else []
-    if holder is None or len(links) == _MOST_LINKS or tag.name in _HEADINGS or any(one is link for one in links):
+    if holder is None or len(links) == _MOST_LINKS or tag.name in HEADINGS or any(one is link for one in links):
         return None
     names = {str(name) for one in (link, link.parent) if one is not None for name in (one.get("id"), one.get("name"))}
-    addresses = (_address(target.file, str(one.get("href", ""))) for one in links)
+    addresses = (address_of(target.file, str(one.get("href", ""))) for one in links)
     links_back = any(of == file and name in names for of, name in addresses)
     is_marked = any(_MARKED_NOTE.fullmatch(word) for word in _kind_of(holder).split())
-    return holder if links_back or is_marked else None
+    # A note that pops up where its number is touched; a longer text is a part of the page that a script shows.
+    pops_up = (
+        _COUNTED_SIGN.fullmatch(link.get_text().strip())
+        and (holder.has_attr("hidden") or _HIDING.search(str(holder.get("style", ""))))
+        and len(holder.get_text()) <= _LONGEST_HIDDEN
+    )
+    return holder if links_back or is_marked or pops_up else None
 
 
 def _taken(holder: "Tag", target: _Target, link: "Tag") -> "Tag":
@@ -185,7 +195,7 @@ def _place(link: "Tag", note: "Tag | None", below: dict[int, "Tag"]) -> None:
     from bs4.element import NavigableString
 
     holder = link.find_parent(_RAISING) or link  # which may raise several signs
-    heading = link.find_parent(_HEADINGS)
+    heading = link.find_parent(HEADINGS)
     if note is not None and heading is not None:
         paragraph = BeautifulSoup("", "lxml").new_tag("p")
         paragraph.append(note)

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from local_rag.reading.converters.converted import Converted, notes_of
 from local_rag.reading.converters.html_notes import place_notes
 from local_rag.reading.converters.html_parts import (
+    HEADINGS,
     counts_from_one,
     end_lines_of_code,
     list_labels,
     open_code,
     rewrite_tables,
 )
-from local_rag.reading.converters.html_styles import apply_styles
+from local_rag.reading.converters.html_styles import apply_styles, is_out_of_sight
 from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.decode import clean, declared_in_html, decode_with_notes
 from local_rag.reading.provenance import web_provenance
@@ -30,7 +31,6 @@ _NOISE = "script, style, noscript, template, a.headerlink"
 MENUS = "nav, [role=navigation], div.navheader, div.navfooter, ul.docnav, .breadcrumb, .breadcrumbs"
 _HIDING_STYLE = re.compile(r"(?:^|;)\s*display\s*:\s*none\b", re.IGNORECASE)
 _VISIBILITY = re.compile(r"(?:^|;)\s*visibility\s*:\s*(visible|hidden|collapse)\b", re.IGNORECASE)
-_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 _CONTAINERS = {"div", "section", "article", "main", "body", "header", "footer", "center"}
 _EMPHASIS = ["b", "strong", "i", "em"]
 _INLINE = {"a", "b", "big", "em", "font", "i", "small", "span", "strong", "u"}
@@ -45,7 +45,7 @@ LONGEST_SHEET = 200_000  # characters of a style sheet
 _STRIKING, _STRUCK = {"s", "strike", "del"}, "s, strike, del, [style*=line-through i]"
 _STRIKING_STYLE = re.compile(r"(?:^|;)\s*text-decoration(?:-line)?\s*:[^;]*\bline-through\b", re.IGNORECASE)
 _BLOCKS = [
-    *_HEADINGS, *_CONTAINERS, "p", "ul", "ol", "li", "dl", "dt", "dd", "table", "tbody", "thead", "tr", "td", "th",
+    *HEADINGS, *_CONTAINERS, "p", "ul", "ol", "li", "dl", "dt", "dd", "table", "tbody", "thead", "tr", "td", "th",
     "blockquote", "pre", "img", "input", "select", "textarea",
 ]  # fmt: skip
 _VALUES = {"text", "number", "date", "email", "tel", "time", "month", "week", "datetime-local"}  # fields to fill in
@@ -146,13 +146,19 @@ def parse_html(text: str) -> "BeautifulSoup":
         return Page(text, "lxml")
 
 
+def _sheet(tag: "Tag") -> str:
+    """Return what a style sheet says, within the rule for the media that it is for, such as print."""
+    said, media = tag.get_text()[:LONGEST_SHEET], str(tag.get("media") or "").strip()
+    return f"@media {media} {{{said}}}" if media else said
+
+
 def remove_invisible(page: "BeautifulSoup") -> tuple[str, ...]:
     """Remove scripts, styles, hidden elements and reading aids, and open frames; the notes say what is left out.
 
     A page may hide its body until a script has run, so the body stays.
     """
     frames = _open_frames(page)
-    apply_styles(page, "\n".join(sheet.get_text()[:LONGEST_SHEET] for sheet in page.find_all("style")))
+    apply_styles(page, "\n".join(map(_sheet, page.find_all("style"))))
     for tag in page.select(_NOISE):
         tag.decompose()
     hidden = 0
@@ -163,12 +169,29 @@ def remove_invisible(page: "BeautifulSoup") -> tuple[str, ...]:
         if is_hidden and tag.name not in {"html", "body"}:
             hidden += count_words(tag)
             tag.decompose()
-    hidden += _remove_hidden_runs(page)
+    hidden += _remove_hidden_runs(page) + _remove_out_of_sight(page)
     aids = page.select("rt, rp")
     for tag in aids:
         tag.extract()
     readings = sum(tag.name == "rt" for tag in aids)
     return notes_of({"hidden word*": hidden, "frame* within frames": frames, "reading aid*": readings})
+
+
+def _remove_out_of_sight(page: "Tag") -> int:
+    """Remove what is drawn where nobody sees it; return its number of words.
+
+    If that is most of the page, a script shows it, and all of it stays.
+    """
+    unseen = {
+        id(tag): tag for tag in page.select("[style]") if tag.name not in {"html", "body"} and is_out_of_sight(tag)
+    }
+    outermost = [tag for tag in unseen.values() if not any(id(above) in unseen for above in tag.parents)]
+    words = sum(map(count_words, outermost))
+    if words > _MOST * count_words(page):
+        return 0
+    for tag in outermost:
+        tag.decompose()
+    return words
 
 
 def _remove_hidden_runs(page: "Tag") -> int:
@@ -299,7 +322,7 @@ def remove_menus(body: "Tag") -> None:
         return
     first, last = texts[0], texts[-1]
     below = pieces[last][0]
-    behind = last + 1 + (below is not None and below.name in _HEADINGS)
+    behind = last + 1 + (below is not None and below.name in HEADINGS)
     for block, _ in (*pieces[:first], *pieces[behind:]):
         if block is not None:
             block.decompose()
@@ -318,7 +341,7 @@ def _pieces(tag: "Tag") -> Iterator[tuple["Tag | None", bool]]:
         elif not isinstance(child, Tag):
             if _TEXT.search(str(child)):
                 yield None, False
-        elif _WORD.search(child.get_text() if child.name in _HEADINGS else "") or id(child) in with_text:
+        elif _WORD.search(child.get_text() if child.name in HEADINGS else "") or id(child) in with_text:
             if child.name in _CONTAINERS:
                 waiting.append(child.children)
             else:
@@ -334,7 +357,7 @@ def _pieces(tag: "Tag") -> Iterator[tuple["Tag | None", bool]]:
 def _with_own_text(page: "Tag") -> set[int]:
     """Return the ids of the elements within a page that hold a heading, or a word that is in no link."""
     linked = _in_links(page, with_address=True)
-    holders = [heading.parent for heading in page.find_all(_HEADINGS)]
+    holders = [heading.parent for heading in page.find_all(HEADINGS)]
     holders += [text.parent for text in page.strings if id(text.parent) not in linked and _TEXT.search(text)]
     found = set[int]()
     for holder in holders:
@@ -353,7 +376,7 @@ def to_markdown(tag: "Tag", labels: Mapping[int, str] | None = None) -> str:
     write_marks(tag)
     _unmark_parts_of_words(tag)
     rewrite_tables(tag)
-    for heading in tag.find_all(_HEADINGS):  # a heading within bold text would be bold text
+    for heading in tag.find_all(HEADINGS):  # a heading within bold text would be bold text
         around = heading.parent
         while around is not None and around.name in _INLINE:
             around.name, around = "div", around.parent

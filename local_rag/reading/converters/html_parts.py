@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _MOST_SPANNED = 1000  # rows or columns that one cell covers
 _SPAN = re.compile(r"[1-9][0-9]{0,3}")
 _MOST_CELLS = 200_000  # of a table, with those that merged cells cover
-_HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
-_LAYOUT = ["table", "ul", "ol", *_HEADINGS, "pre", "blockquote"]
+HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
+_LAYOUT = ["table", "ul", "ol", *HEADINGS, "pre", "blockquote"]
 _PARTS = ["thead", "tbody", "tfoot"]
 _LONGEST_CELL = 1000  # characters of a cell of data with a table in it; pages are laid out by longer ones
 _BLOCKS = [*_LAYOUT, "br", "p", "div", "li", "tr", "td", "th"]
@@ -84,7 +84,7 @@ def _lines(table: "Tag", *, with_parts: bool = False) -> Iterator["Tag"]:
 def _holds_data(table: "Tag") -> bool:
     """Return whether a table with tables in its cells is one of data: of several rows and columns, and short cells."""
     inner = table.find("table")
-    if inner is None or inner.find("table") or table.get("role") == "presentation" or table.find(_HEADINGS):
+    if inner is None or inner.find("table") or table.get("role") == "presentation" or table.find(HEADINGS):
         return False
     rows = [line.find_all(["td", "th"], recursive=False) for line in _lines(table)]
     rows = [row for row in rows if any(cell.get_text(strip=True) for cell in row)]
@@ -113,11 +113,14 @@ def end_lines_of_code(page: "Tag") -> None:
 
 
 def _remove_line_numbers(code: "Tag") -> None:
-    """Remove the elements that hold nothing but a number, if they rise by one from line to line."""
+    """Remove the elements that hold nothing but a number before each line, if they rise by one from line to line."""
     holders = [tag for tag in code.find_all(True) if _COUNT.fullmatch(tag.get_text()) and not tag.find(True)]
-    numbers = [int(tag.get_text()) for tag in holders]
-    lines = max(len(code.get_text().strip().split("\n")), len(code.find_all("tr")))
-    if 1 < len(numbers) == lines and numbers == list(range(numbers[0], numbers[0] + lines)):
+    numbers = [tag.get_text().strip() for tag in holders]
+    lines = [row.get_text() for row in code.find_all("tr")] or code.get_text().strip().split("\n")
+    if not 1 < len(numbers) == len(lines) or any(int(b) - int(a) != 1 for a, b in pairwise(numbers)):
+        return
+    begun = all(line.lstrip().startswith(number) for line, number in zip(lines, numbers, strict=True))
+    if begun and any(line.strip() != number for line, number in zip(lines, numbers, strict=True)):
         for tag in holders:
             tag.decompose()
 

@@ -1,11 +1,12 @@
 """Give the elements of a page the few properties that change what its text means, as its style sheets say.
 
-Those are whether an element is shown, whether it is raised or lowered, and whether it is struck out. A rule that holds
-only in print, on small screens or while the pointer is above an element holds for nobody who reads the page.
+Those are whether an element is shown, whether it is raised or lowered, and whether it is struck out. What is drawn
+where nobody sees it gets `opacity: 0`. A rule that holds only in print, on small screens or while the pointer is above
+an element holds for nobody who reads the page.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,10 +20,25 @@ _PROPERTIES = {
     "text-decoration": "text-decoration",
     "text-decoration-line": "text-decoration",
 }
-_DECLARATION = re.compile(rf"(?:^|[;\s])({'|'.join(_PROPERTIES)})\s*:\s*([^;{{}}]{{1,80}})", re.IGNORECASE)
+_OF_SIGHT = {  # by which an element is drawn and not seen
+    name: name
+    for name in [
+        *("opacity", "font-size", "position", "left", "right", "top", "clip", "clip-path", "height", "max-height"),
+        *("overflow", "content-visibility", "transition", "animation", "animation-name"),
+    ]
+}
+_FORM = r"(?:^|[;\s])({})\s*:\s*([^;{{}}]{{1,80}})"
+_DECLARATION = re.compile(_FORM.format("|".join(_PROPERTIES)), re.IGNORECASE)
+_DECLARATION_OF_SIGHT = re.compile(_FORM.format("|".join(_OF_SIGHT)), re.IGNORECASE)
+_NOTHING = re.compile(r"[-+]?(?:0|0?\.0{1,9})(?:px|pt|r?em|%)?")
+_FAR_AWAY = re.compile(r"-(?:999|\d{4,9})(?:\.\d{1,9})?(?:px|pt)|-\d{3,9}(?:\.\d{1,9})?(?:r?em|v[wh]|%)")
+_CLIPPED = re.compile(
+    r"rect\((?:[\s,]{0,9}[01](?:px)?){4}\s{0,9}\)|inset\(\s{0,9}(?:50|100)%.{0,40}\)|circle\(\s{0,9}0\D.{0,40}\)"
+)
+_NOT_TEXT = ["math", "input", "select", "textarea"]  # read where another element is seen in their place
 _SAYS = re.compile(r"none|hidden|visible|collapse|super|sub\b|line-through", re.IGNORECASE)
 _BRACE = re.compile(r"[{}]")
-_ALWAYS = re.compile(r"@layer\b[^;]*|@supports\b(?!\s*not\b)[^;]*", re.IGNORECASE)
+_ALWAYS = re.compile(r"@layer\b[^;]*|@supports\b(?![^;]*(?:\bnot\b|\(\s*-))[^;]*", re.IGNORECASE)
 _MEDIA = re.compile(r"@media\b\s*", re.IGNORECASE)
 _SCREEN = re.compile(r"(?:only\s+)?(?:all|screen)", re.IGNORECASE)
 _SCREEN_WIDTH = re.compile(r"\(\s*(min|max)-width\s*:\s*(\d{1,5}(?:\.\d{1,4})?)(px|r?em)\s*\)", re.IGNORECASE)
@@ -40,16 +56,80 @@ _NAME, _NOT = re.compile(r"[.#][A-Za-z_][\w-]*"), re.compile(r":not\([^()]*\)|\[
 
 def apply_styles(page: "Tag", sheet: str) -> None:
     """Add what a sheet says of elements to their own styles, which come first; of several rules the strongest holds."""
+    for tag, own in _matched(page, sheet, _DECLARATION, _PROPERTIES, _tells):
+        inline = str(tag.get("style", ""))
+        written = _declared(_DECLARATION, _PROPERTIES, inline)
+        said = [
+            f"{name}: {value}"
+            for name, (worth, value) in own.items()
+            if _SAYS.search(value) and (name not in written or worth >= _IMPORTANT)
+        ]
+        if said:
+            tag["style"] = "; ".join(filter(None, [inline.rstrip("; "), *said]))
+    for tag, own in _matched(page, sheet, _DECLARATION_OF_SIGHT, _OF_SIGHT, _hides):
+        inline = str(tag.get("style", ""))
+        declared = {name: value for name, (_, value) in own.items()}
+        if _is_unseen(tag, declared | _declared(_DECLARATION_OF_SIGHT, _OF_SIGHT, inline)):
+            tag["style"] = "; ".join(filter(None, [inline.rstrip("; "), "opacity: 0"]))
+
+
+def is_out_of_sight(tag: "Tag") -> bool:
+    """Return whether an element is drawn by its own style where nobody sees it: clear, tiny, cut off, far away."""
+    return _is_unseen(tag, _declared(_DECLARATION_OF_SIGHT, _OF_SIGHT, str(tag.get("style", ""))))
+
+
+def _is_unseen(tag: "Tag", declared: Mapping[str, str]) -> bool:
+    if not _hides(declared) or tag.name in _NOT_TEXT or tag.find(_NOT_TEXT):
+        return False
+    # What an element holds may have a size of its own: lists have none to stand close together.
+    return tag.find(True) is None or _hides({**declared, "font-size": ""})
+
+
+def _hides(declared: Mapping[str, str]) -> bool:
+    """Return whether an element is not seen, unless it moves: a script shows that later."""
+    said = {name: value.lower().replace("!important", "").strip() for name, value in declared.items()}
+    if any(said.get(name, "none") != "none" for name in ("transition", "animation", "animation-name")):
+        return False
+    is_placed = said.get("position") in {"absolute", "fixed"}
+    is_low = any(_NOTHING.fullmatch(said.get(name, "")) for name in ("height", "max-height"))
+    return (
+        any(_NOTHING.fullmatch(said.get(name, "")) for name in ("opacity", "font-size"))
+        or said.get("content-visibility") == "hidden"
+        or (is_low and said.get("overflow") == "hidden")
+        or (is_placed and any(_FAR_AWAY.fullmatch(said.get(name, "")) for name in ("left", "right", "top")))
+        or (is_placed and bool(_CLIPPED.fullmatch(said.get("clip", ""))))
+        or bool(_CLIPPED.fullmatch(said.get("clip-path", "")))
+    )
+
+
+def _tells(declared: Mapping[str, str]) -> bool:
+    return any(map(_SAYS.search, declared.values()))
+
+
+def _declared(declaration: re.Pattern[str], names: Mapping[str, str], style: str) -> dict[str, str]:
+    return {names[one[1].lower()]: one[2].strip() for one in declaration.finditer(style)}
+
+
+def _matched(
+    page: "Tag",
+    sheet: str,
+    declaration: re.Pattern[str],
+    names: Mapping[str, str],
+    tells: Callable[[Mapping[str, str]], bool],
+) -> "list[tuple[Tag, dict[str, tuple[int, str]]]]":
+    """Return the elements for which a rule of a sheet tells something, each with what all rules say of it."""
     found: dict[int, tuple[Tag, dict[str, tuple[int, str]]]] = {}
-    rules = list(_rules(sheet))
-    known = _names_in(page) if rules else frozenset()
+    rules = list(_rules(sheet, declaration, names))
+    if not any(tells(said) for _, said in rules):
+        return []
+    known = _names_in(page)
     fitting = [
         (selector, compiled, said)
         for selector, said in rules
         if known.issuperset(_NAME.findall(_NOT.sub("", selector))) and (compiled := _compiled(page, selector))
     ]
     for _, compiled, properties in fitting:
-        if any(map(_SAYS.search, properties.values())):
+        if tells(properties):
             for tag in compiled.select(page):
                 found.setdefault(id(tag), (tag, {}))
     left = _MOST_MATCHED
@@ -63,23 +143,14 @@ def apply_styles(page: "Tag", sheet: str) -> None:
                 worth = strength + _IMPORTANT * ("!important" in value.lower())
                 if name not in own or worth >= own[name][0]:
                     own[name] = worth, value
-    for tag, own in found.values():
-        inline = str(tag.get("style", ""))
-        written = {_PROPERTIES[name[1].lower()] for name in _DECLARATION.finditer(inline)}
-        said = [
-            f"{name}: {value}"
-            for name, (worth, value) in own.items()
-            if _SAYS.search(value) and (name not in written or worth >= _IMPORTANT)
-        ]
-        if said:
-            tag["style"] = "; ".join(filter(None, [inline.rstrip("; "), *said]))
+    return list(found.values())
 
 
-def _rules(sheet: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the selectors of a sheet with their properties, if a sheet hides, raises or strikes out anything."""
+def _rules(sheet: str, declaration: re.Pattern[str], names: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield the selectors of a sheet with those of their properties that are named."""
     left = _MOST_SELECTORS
-    for selectors, body in _blocks(_without_comments(sheet)) if _SAYS.search(sheet) else ():
-        declared = {_PROPERTIES[one[1].lower()]: one[2].strip() for one in _DECLARATION.finditer(body)}
+    for selectors, body in _blocks(_without_comments(sheet)):
+        declared = _declared(declaration, names, body)
         for selector in filter(None, map(str.strip, selectors.split(","))) if declared else ():
             if left <= 0:
                 return

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from email.message import Message as Part
+from html import escape, unescape
 from pathlib import PurePath
 from typing import cast
 
@@ -18,7 +19,8 @@ from local_rag.document_records import Link
 from local_rag.errors import ReadError
 from local_rag.reading.converters.calendars import add_entries
 from local_rag.reading.converters.converted import Attachment, Converted, Sections, notes_of
-from local_rag.reading.converters.html_pages import convert_html, convert_whole_page
+from local_rag.reading.converters.html_pages import LONGEST_SHEET, convert_html, convert_whole_page
+from local_rag.reading.converters.uuencoded import split_uuencoded
 from local_rag.reading.converters.winmail import read_winmail
 from local_rag.reading.decode import decode, decode_with_notes
 from local_rag.reading.formats import DELETED
@@ -30,7 +32,9 @@ _HEADERS = ("From", "To", "Cc", "Date", "Subject")
 _SAME = 0.6  # the share of the words of one text that another has if it says the same
 _STUB_WORDS = 60
 _STUB = re.compile(r"html|browser|mail (?:program|client|reader)|view|display|anzeigen|darstellen", re.IGNORECASE)
-_MOST_PARTS, _DEEPEST, _MOST_FRAMES = 2000, 20, 200
+_MOST_PARTS, _DEEPEST, _MOST_FRAMES, _MOST_SHEETS = 2000, 20, 200, 100
+_LINK = re.compile(rb"<link\s[^<>]{1,2000}>", re.IGNORECASE)
+_SAID = re.compile(rb"\b(href|media)\s{0,9}=\s{0,9}(?:\"([^\"]*)\"|'([^']*)')", re.IGNORECASE)
 _BROKEN_CODE = re.compile(r"(\w-) $")  # programs also break behind a hyphen, and keep the space
 _WORD = re.compile(r"\w+")
 _ID = re.compile(r"<([^<>\s@]{1,200}@[^<>\s@]{1,200})>")
@@ -87,15 +91,38 @@ def convert_mailbox(data: bytes) -> Converted:
     return reader.converted({}, is_listing=False)
 
 
+def _names(part: Part) -> Iterator[str]:
+    """Yield the addresses by which a page names another file of its archive."""
+    if location := str(part.get("Content-Location") or "").strip():
+        yield location
+    if identity := str(part.get("Content-ID") or "").strip(" <>"):
+        yield f"cid:{identity}"
+
+
+def _sheets(page: bytes, styles: Mapping[str, Part]) -> bytes:
+    """Return the style sheets that a page of an archive links to, each for its media, as elements of the page."""
+    found = list[bytes]()
+    for link in _LINK.findall(page)[:_MOST_SHEETS]:
+        written = _SAID.findall(link)
+        said = {name.lower(): unescape((one or other).decode(errors="replace")) for name, one, other in written}
+        if part := styles.get(said.get(b"href", "").strip()):
+            media = escape(said.get(b"media", "")).encode("ascii", "ignore")
+            rules = _content(part)[:LONGEST_SHEET].decode("ascii", "ignore").replace("<", " ").encode()
+            found.append(b'<style media="' + media + b'">' + rules + b"</style>")
+    return b"".join(found)
+
+
 def convert_web_archive(data: bytes) -> Converted:
     """Convert a page that a browser has saved with all of its files (.mht)."""
     archive = parse_message(data)
     pages = [part for part in archive.walk() if part.get_content_type() in {"text/html", "application/xhtml+xml"}]
     if not pages:
         raise ReadError("not a web archive: no page in it")
-    styles = [_content(part) for part in archive.walk() if part.get_content_type() == "text/css"]
-    sheets = b"".join(b"<style>" + one + b"</style>" for one in styles[:_MOST_FRAMES])  # each is cut to its limit
-    first, *frames = (convert_html(_content(page) + sheets, _charset(page)) for page in pages[:_MOST_FRAMES])
+    styles = {name: part for part in archive.walk() if part.get_content_type() == "text/css" for name in _names(part)}
+    first, *frames = (
+        convert_html(content + _sheets(content, styles), _charset(page))
+        for page, content in ((page, _content(page)) for page in pages[:_MOST_FRAMES])
+    )
     sections = Sections()
     for page in (first, *frames):
         sections.add(page.text, page.kind)
@@ -222,6 +249,8 @@ class _Reader(Message):
                 if kind == "text/calendar":
                     add_entries(self.sections, text)
                 else:
+                    text, files = split_uuencoded(text)
+                    self.attachments += files
                     self.sections.add(text.strip())
         except ReadError as error:
             self.notes.append(f"a part ({kind}) cannot be read: {error}")
@@ -282,9 +311,9 @@ def _unflowed(text: str, *, deletes_spaces: bool) -> str:
 
 def _decoded(message: Part, encoding: str) -> Part:
     """Return a forwarded message, of which the module leaves an encoded one as it is: base64 without headers."""
-    if encoding == "quoted-printable":
+    if encoding == "quoted-printable" and not message.is_multipart():  # whose parts stand there as they are
         head = "".join(f"{name}: {value}\n" for name, value in message.items())
-        return parse_message(quopri.decodestring(f"{head}\n{message.get_payload()}".encode(errors="replace")))
+        return parse_message(quopri.decodestring(f"{head}\n{message.get_payload()}".encode(errors="surrogateescape")))
     if message.keys():
         return message
     written = message.get_payload()

@@ -66,6 +66,11 @@ def counted_letters(number: int, alphabet: str = _LATIN) -> str:
     return written
 
 
+def column_letters(column: int) -> str:
+    """Return the name of a column of a sheet, counted from 0: A, B ... AA."""
+    return counted_letters(column + 1).upper()
+
+
 def ordinal(number: int) -> str:
     """Write `1st`, `2nd`, `11th`."""
     teens = _HUNDRED // 10 < number % _HUNDRED <= _LAST_TEEN

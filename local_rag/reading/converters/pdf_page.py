@@ -4,7 +4,7 @@ import ctypes
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, takewhile
 from typing import Any, NamedTuple
@@ -170,14 +170,14 @@ def lines_of(textpage: Any, rules: Rules) -> tuple[list[Line], int]:
     characters = Characters(textpage, len(text))
     fragments, unknown, start = list[list[_Word]](), 0, 0
     for written in _LINE_END.split(text):
-        words, left_out = _words(written, start, characters)
-        words = _with_letters_joined(words)
+        of_line, left_out = _words(written, start, characters)
         start += len(written) + (text[start + len(written) : start + len(written) + 1] == "\n")
         unknown += left_out
-        if words and fragments and _goes_on(fragments[-1], words, characters):
-            fragments[-1] += words
-        elif words:
-            fragments.append(words)
+        for words in map(_with_letters_joined, _lines_apart(of_line)):
+            if fragments and _goes_on(fragments[-1], words, characters):
+                fragments[-1] += words
+            else:
+                fragments.append(words)
     lines = list[Line]()
     for words in fragments:
         one = _line(words, characters, rules)
@@ -215,6 +215,19 @@ def _words(line: str, start: int, characters: Characters) -> tuple[list[_Word], 
                 words.append(_Word(word, offset, first, last))
         offset += len(word) + 1
     return words, unknown
+
+
+def _lines_apart(words: Sequence[_Word]) -> Iterator[list[_Word]]:
+    """Yield the words that stand beside each other: on a page with few, PDFium takes several lines for one."""
+    line = list[_Word]()
+    for word in words:
+        before, after = (line[-1].last if line else None), word.first
+        if before and after and after[3] < before[1] and after[0] < before[0]:
+            yield line
+            line = []
+        line.append(word)
+    if line:
+        yield line
 
 
 def _with_letters_joined(words: list[_Word]) -> list[_Word]:
@@ -271,7 +284,8 @@ def _line(words: Sequence[_Word], characters: Characters, rules: Rules) -> Line:
         if height and _may_be_raised(word, height):
             baseline = characters.baseline(usual.offset) if baseline is None else baseline
             text = _with_raised(word, height, baseline, characters)
-        if height and word.first and word.last and rules.strike(word.first, word.last, *extent):
+        is_word = any(map(str.isalnum, text))  # of which no stroke is a line through the middle, as of a dash
+        if height and is_word and word.first and word.last and rules.strike(word.first, word.last, *extent):
             text = strike(text)
         end = cells[-1].right if cells else 0.0
         left, right = (word.first[0], word.last[2]) if word.first and word.last else (end, end)

@@ -9,13 +9,13 @@ from statistics import median
 
 from local_rag.reading.converters.pdf_page import Cell, Line
 from local_rag.reading.converters.table_layout import Row, fill_labels, find_header, has_digit, is_number
+from local_rag.reading.line_numbers import Counted, lines_counted
 
 _NEXT_LINE = 3.0  # heights between two rows of a table at most
 _FEWEST_ROWS, _FEWEST_FULL_ROWS = 3, 2
 _LONG_CELL = 40  # characters: two columns of longer cells are columns of prose
 _FEWEST_WORDS = 4  # of most lines of a column of prose
 _RUNS_ON = 0.4  # of the lines of a column of prose begin within a sentence
-_FEWEST_NUMBERED, _MANY_NUMBERED, _STEPS = 4, 15, {1, 5, 10}  # lines with a number, and from one to the next
 _COUNT, _COUNTED = re.compile(r"\d{1,4}"), re.compile(r"(\d{1,4}) (\S.*)")
 _MARK = re.compile(r"[^\w\s]|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,5})[.)]|o")  # of an item of a list
 _GAP = 1.25  # times the usual distance of lines: a row of a table begins
@@ -71,31 +71,31 @@ def unfold_columns(lines: Sequence[Line]) -> list[Line]:
 
 
 def without_line_numbers(lines: Sequence[Line]) -> list[Line]:
-    """Return the lines of a page without the numbers in its margin that count them, as deeds and transcripts have them.
+    """Return the lines of a page without the numbers in its margins that count them: before the words or behind them.
 
-    The numbers rise by one, five or ten from line to line, beside words that run on in the next line.
+    A blank line that is counted is left out.
     """
-    found = [(at, *parted) for at, line in enumerate(lines) if (parted := _parted(line))]
-    steps = {after[1] - before[1] for before, after in pairwise(found)}
-    if len(found) < _FEWEST_NUMBERED or len(steps) != 1 or not steps <= _STEPS:
-        return list(lines)
-    texts = [cell.text for _, _, cell in found]
-    runs_on = sum(text[:1].islower() for text in texts[1:])
-    # Of a transcript, which is long, many lines begin with a capital.
-    least = _RUNS_ON if len(texts) < _MANY_NUMBERED else _RUNS_ON / 2
-    if runs_on < least * (len(texts) - 1) or median(len(text.split()) for text in texts) < _FEWEST_WORDS:
-        return list(lines)
-    rest = {at: cell for at, _, cell in found}
-    return [replace(line, cells=(rest[at],)) if at in rest else line for at, line in enumerate(lines)]
+    numbered = [(Counted(at, number, cell.text if cell else ""), cell) for at, number, cell in _parted(lines)]
+    words = {one.at: cell for one, cell in numbered}
+    counted = {one.at for one in lines_counted([one for one, _ in numbered])}
+    rest = [(line, words[at] if at in counted else None, at in counted) for at, line in enumerate(lines)]
+    return [replace(line, cells=(cell,)) if cell else line for line, cell, is_counted in rest if cell or not is_counted]
 
 
-def _parted(line: Line) -> tuple[int, Cell] | None:
-    """Return the number before a line and its words; None for a line without number, and for a row of cells."""
-    number, *words = line.cells
-    if words:
-        return (int(number.text), words[0]) if len(words) == 1 and _COUNT.fullmatch(number.text) else None
-    found = _COUNTED.fullmatch(number.text)
-    return (int(found[1]), replace(number, text=found[2])) if found else None
+def _parted(lines: Sequence[Line]) -> Iterator[tuple[int, int, Cell | None]]:
+    """Yield the place of each line with a number in its margin, the number, and its words if it is not blank."""
+    for at, line in enumerate(lines):
+        match line.cells:
+            case (one,) if _COUNT.fullmatch(one.text):
+                yield at, int(one.text), None
+            case (one,) if found := _COUNTED.fullmatch(one.text):
+                yield at, int(found[1]), replace(one, text=found[2])
+            case (number, other) if _COUNT.fullmatch(number.text):
+                yield at, int(number.text), other if other.text != number.text else None
+            case (words, number) if _COUNT.fullmatch(number.text):
+                yield at, int(number.text), words
+            case (number, words, again) if number.text == again.text and _COUNT.fullmatch(number.text):
+                yield at, int(number.text), words
 
 
 def _prose_columns(block: Sequence[Line]) -> list[tuple[float, float]] | None:

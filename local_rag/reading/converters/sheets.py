@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from local_rag.document_records import Grid, Table
 from local_rag.reading.converters.converted import Converted, Sections, parse_xml, related_parts
-from local_rag.reading.converters.notation import counted_letters
+from local_rag.reading.converters.notation import column_letters
 from local_rag.reading.converters.number_format import show_cell
 from local_rag.reading.converters.runs import Run, write_runs
 from local_rag.reading.converters.sheet_layout import tables_of
@@ -94,7 +94,7 @@ def _notes_of_sheet(sheet: Sheet, where: str) -> Iterator[str]:
     """Say which rows and columns with text a sheet hides, and what the comments on its cells say."""
     width = max(map(len, sheet.rows.values()), default=0)
     filled = (at for at in sorted(sheet.hidden_columns) if at < width)
-    columns = [_letters(at) for at in filled if any(at < len(row) and row[at] for row in sheet.rows.values())]
+    columns = [column_letters(at) for at in filled if any(at < len(row) and row[at] for row in sheet.rows.values())]
     rows = [str(number) for number in sorted(sheet.hidden_rows & sheet.rows.keys())]
     for what, names in (("row", rows), ("column", columns)):
         if names:
@@ -105,13 +105,9 @@ def _notes_of_sheet(sheet: Sheet, where: str) -> Iterator[str]:
         yield f"comment on {cell}{where}: {comment[:_LONGEST_COMMENT]}"
 
 
-def _letters(column: int) -> str:
-    return counted_letters(column + 1).upper()
-
-
 def place_of(row: int, column: int) -> str:
     """Return the name of a cell, of which the row is counted from 1 and the column from 0: B3."""
-    return f"{_letters(column)}{row}"
+    return f"{column_letters(column)}{row}"
 
 
 class Range(NamedTuple):

@@ -6,6 +6,7 @@ from html import unescape
 
 from local_rag.reading.converters.converted import Converted
 from local_rag.reading.decode import clean, decode_with_notes
+from local_rag.text.words import join_lines
 
 _TIMES = re.compile(r"(?:(\d+):)?(\d\d):(\d\d)[.,]\d{1,3}[ \t]*-->[ \t]*(?:(\d+):)?(\d\d):(\d\d)[.,]\d{1,3}.*")
 _SPEAKER = re.compile(r"<v(?:\.[^ \t<>]*+)?[ \t]++([^<>]*+)>", re.IGNORECASE)
@@ -39,7 +40,7 @@ def convert_subtitles(data: bytes) -> Converted:
         named = next(iter(_SPEAKER.findall(spoken)), "").strip()
         plain = unescape(_MARKUP.sub("", _SPEAKER.sub("", spoken))).split("\n")
         now = [line for line in (" ".join(one.split()) for one in plain) if line]
-        said = " ".join(_new_lines(shown, now) if start - ended <= _ROLLING else now)
+        said = join_lines(_new_lines(shown, now) if start - ended <= _ROLLING else now)
         shown = now or shown
         if not said:
             ended = end

@@ -270,7 +270,8 @@ def _groups_above(groups: Row, names: Row) -> list[str]:
 
 def _edges_of_same(starts: Sequence[int], names: Row) -> list[int]:
     """Return where groups of as many columns with the same names begin, and their end; none unless each has a start."""
-    first = next((at for at, name in enumerate(names) if name and names.count(name) == len(starts)), len(names))
+    often = Counter(names)
+    first = next((at for at, name in enumerate(names) if name and often[name] == len(starts)), len(names))
     width, rest = divmod(len(names) - first, len(starts))
     edges = [first + width * number for number in range(len(starts) + 1)]
     are_same = all(names[at : at + width] == names[first : first + width] for at in edges[:-1])

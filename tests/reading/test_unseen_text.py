@@ -1,0 +1,59 @@
+"""Text that a page draws where nobody sees it is left out, and what a script shows later is not."""
+
+from pathlib import Path
+
+import pytest
+
+from local_rag.reading.read import parse
+
+NEW = "<p>New fare 14 crowns for all.</p>"
+
+
+def shown(sheet: str, style: str = "") -> str:
+    page = f"<style>{sheet}</style><h1>Fares</h1><p class=a style='{style}'>Old fare 11</p>{NEW}"
+    return parse(Path("a.html"), page.encode()).text
+
+
+@pytest.mark.parametrize(
+    "style",
+    [
+        "opacity: 0",
+        "font-size: 0px",
+        "position: absolute; left: -9999px",
+        "position: absolute; clip: rect(0, 0, 0, 0)",
+        "clip-path: inset(50%)",
+        "height: 0; overflow: hidden",
+        "content-visibility: hidden",
+    ],
+)
+def test_what_nobody_sees_is_left_out(style: str) -> None:
+    assert "Old" not in shown("", style)
+    assert "Old" not in shown(f".a{{{style}}}")
+    assert "Old fare 11" in shown(f".a{{{style}}}", "transition: all 1s; animation: rise 2s"), "a script shows it"
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [".a{opacity:0} p.a{opacity:1}", ".a{opacity:.5}", ".a{position:absolute;left:-9px}", ".a{height:0}"],
+)
+def test_what_is_seen_stays(sheet: str) -> None:
+    assert "Old fare 11" in shown(sheet)
+
+
+def test_most_of_a_page_and_what_has_a_size_of_its_own_stay() -> None:
+    page = f"<style>.x{{opacity:0}} ul{{font-size:0}}</style><div class=x>{NEW * 3}</div><ul><li>One more</li></ul>"
+    text = parse(Path("a.html"), page.encode()).text
+    assert "New fare 14" in text
+    assert "One more" in text
+
+
+def test_hidden_elements_in_markdown_are_left_out() -> None:
+    hidden = '<div class="a" style="color: red; display:none"><div>one</div> two</div> and <p hidden>three</p>'
+    kept = (
+        'Kept <p aria-hidden="true">a</p> <p title="a hidden one">b</p> `<p hidden>c</p>` <p hidden="until-found">d</p>'
+    )
+    read = parse(Path("a.md"), f"# F\n\n{hidden}\n\n{kept}\n\n<p hidden>never ends\n".encode())
+    assert read.text.split("\n\n")[1].strip() == "and"
+    assert kept in read.text
+    assert "never ends" in read.text
+    assert read.notes == ("3 hidden words are left out",)
