@@ -288,8 +288,8 @@ class ReadPlace:
 class AskedQuestion:
     """A question that was asked at a local time, what came of it, and whether somebody marked that.
 
-    `words` are equal for the same question, and empty for a follow-up. `recipe` is a key of the model and its prompt,
-    empty if no model took part. Of the passages, those that the answer cites come first.
+    `words` are equal for the same question, and empty for a follow-up. Of the passages, those that the answer cites
+    come first.
     """
 
     id: int
@@ -297,11 +297,9 @@ class AskedQuestion:
     words: str
     asked: str
     outcome: Outcome
-    recipe: str = ""
     log_odds: float | None = None
     reader_log_odds: float | None = None
     probability: float | None = None
     threshold: float | None = None
     mark: Mark | None = None
-    marked: int = 0
     places: tuple[ReadPlace, ...] = ()

@@ -145,6 +145,17 @@ def writable(shown: Path | str) -> Iterator[None]:
         raise LocalRagError(f"{shown} cannot be written ({error.strerror}); name another file.") from None
 
 
+def require_place(path: Path) -> None:
+    """Raise LocalRagError for a file that cannot be written, before much is computed for it."""
+    folder = path.resolve().parent
+    with writable(path):
+        permissions_of_regular(path.resolve())
+        if not folder.is_dir():
+            raise LocalRagError(f"{path} cannot be written (its folder does not exist); make it, or name another file.")
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
 @contextlib.contextmanager
 def open_regular(path: Path | str) -> Iterator[BufferedReader]:
     """Open a user's file for reading; raise OSError if it is not, or no longer, a regular file.

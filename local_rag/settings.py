@@ -22,6 +22,7 @@ from pydantic_settings import (
 from local_rag.document_records import Chunker
 from local_rag.errors import LibraryError, nearest
 from local_rag.files import SETTINGS_FILE
+from local_rag.model_names import MODEL_SETTINGS, parts_of
 from local_rag.model_records import InstalledModel
 from local_rag.passage_records import ContextMode, WrittenForm
 
@@ -29,7 +30,6 @@ from local_rag.passage_records import ContextMode, WrittenForm
 # Only the user permits these, in the environment or in a file of the user's own: whoever made a library did not.
 _USERS_OWN = ("answer_hosts",)
 MOST_WARM_MINUTES = 24 * 60  # a library that others have made may keep no process for longer
-_MODELS = ("context_model", "answer_model", "embed_model", "rerank_model")
 _CONTEXTS = ("context", "context_form")
 REMEMBERED = ("profile", "embed_model", "context_model", "chunker", "chunk_tokens", "overlap", *_CONTEXTS)
 
@@ -294,7 +294,7 @@ def resolve_settings(folder: Path, remembered: Mapping[str, Any] = MappingProxyT
         _refuse_unknown(path)
         resolved = LibrarySettings(**given)
         explicit = explicit_settings(**given)
-        for name in _MODELS:
+        for name in MODEL_SETTINGS:
             if name not in explicit:
                 _refuse_carried(folder, name, getattr(resolved, name))
         return resolved
@@ -340,7 +340,7 @@ class _CarriedSource(TomlConfigSettingsSource):
 
 def _refuse_carried(folder: Path, setting: str, value: str) -> None:
     """Raise LibraryError if a library names a model file that came with it, or that depends on where one stands."""
-    for part in value.split("+"):
+    for part in parts_of(value):
         path = Path(part).expanduser()
         is_path = "://" not in part and ("/" in part or path.suffix == ".gguf")
         if is_path and (not path.is_absolute() or path.resolve().is_relative_to(folder.resolve())):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import local_rag
+from local_rag.errors import LocalRagError
 from local_rag.files import (
     FileStamp,
     as_listed,
@@ -23,6 +24,7 @@ from local_rag.files import (
     is_locked,
     open_regular,
     read_stamped,
+    require_place,
     stamp_of,
     write_whole,
 )
@@ -43,6 +45,15 @@ def test_a_pipe_or_a_link_is_never_replaced(tmp_path: Path, kind: str) -> None:
         write_whole(path, "new")
     assert path.lstat() == before
     assert not target.exists() or target.read_text() == "kept"
+
+
+def test_a_place_where_nothing_can_be_written_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    require_place(tmp_path / "new.csv")
+    (tmp_path / "file").touch()
+    require_place(tmp_path / "file")
+    for place in (tmp_path, tmp_path / "none" / "new.csv", tmp_path / "file" / "new.csv"):
+        with pytest.raises(LocalRagError, match=f"{place} cannot be written "):
+            require_place(place)
 
 
 @pytest.mark.parametrize("durable", [False, True])

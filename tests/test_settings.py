@@ -125,3 +125,16 @@ def test_a_library_names_no_model_file_that_came_with_it(
     assert resolve_settings(tmp_path, answer_model=named).answer_model == named
     monkeypatch.setenv("LOCAL_RAG_ANSWER_MODEL", named)
     assert resolve_settings(tmp_path).answer_model == named
+
+
+def test_a_plus_in_a_path_is_no_adapter(tmp_path: Path) -> None:
+    library, own = tmp_path / "c++" / "library", tmp_path / "a+b" / "own.gguf"
+    for file in (library / "carried.gguf", own):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    (library / "settings.toml").write_text(f'answer_model = "{own}"\n')
+    assert resolve_settings(library).answer_model == str(own)
+    for named in (library / "carried.gguf", f"{own}+{library / 'carried.gguf'}", f"{library / 'carried.gguf'}+{own}"):
+        (library / "settings.toml").write_text(f'answer_model = "{named}"\n')
+        with pytest.raises(LibraryError, match="which is not loaded"):
+            resolve_settings(library)

@@ -1,8 +1,8 @@
 """`local-rag eval`: measure on a dataset, draft one, calibrate answers, show earlier runs."""
 
 import json
-import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_args
 
@@ -24,7 +24,6 @@ from local_rag.cli.options import (
 )
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import counted, gain_as_text, one_line, printable, printable_json
-from local_rag.errors import DatasetError
 from local_rag.evaluation import run_history
 from local_rag.evaluation.calibrate import calibrate as calibrate_library
 from local_rag.evaluation.contexts import measure_gain
@@ -32,7 +31,7 @@ from local_rag.evaluation.dataset import Part, load_dataset
 from local_rag.evaluation.draft_questions import draft_dataset
 from local_rag.evaluation.evaluate import compare_reports, evaluate, load_report, plot
 from local_rag.evaluation.ranking_metrics import METRICS
-from local_rag.files import DEFAULT_FOLDER
+from local_rag.files import DEFAULT_FOLDER, require_place
 from local_rag.models.choice import find
 from local_rag.passage_records import ContextMode
 from local_rag.settings import resolve_settings
@@ -111,8 +110,8 @@ def run(
     """
     wanted = _figures(fail_below)
     for path in (json_path, plot_path):
-        if path and path != Path("-") and (path.is_dir() or not os.access(path.parent, os.W_OK)):
-            raise DatasetError(f"{path} cannot be written; name a file in an existing folder that you can write to.")
+        if path and path != Path("-"):
+            require_place(path)
     other = load_report(compare) if compare else None
     loaded = load_dataset(dataset)
     if loaded.documents:
@@ -280,7 +279,8 @@ def contexts(dataset: Path | None, library: Path, count: int, as_json: bool, **s
 @click.option("--questions", "count", type=click.IntRange(min=1), default=50, help="Number to draft.")
 @click.option("--profile", metavar="NAME", help="Models to use.  [default: starter]")
 @model_option("answer", "draft and check with")
-def make(documents: tuple[Path, ...], output: Path, count: int, **settings: Any) -> None:
+@json_option
+def make(documents: tuple[Path, ...], output: Path, count: int, as_json: bool, **settings: Any) -> None:
     """Draft questions about your own DOCUMENTS with the local model.
 
     Each question has its golden passage and "reviewed": false. Edit questions.jsonl: delete questions that nobody would
@@ -299,6 +299,9 @@ def make(documents: tuple[Path, ...], output: Path, count: int, **settings: Any)
         )
     for item in report.skipped:
         click.echo(printable(f"Skipped {item.path}: {item.reason}"), err=True)
+    if as_json:
+        click.echo(printable_json({"dataset": output, **asdict(report)}))
+        return
     dropped = ", ".join(f"{number} {reason}" for reason, number in report.dropped.items())
     click.echo(f"{report.kept} questions to review are in {output / 'questions.jsonl'}. Dropped: {dropped or 'none'}.")
 

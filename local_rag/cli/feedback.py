@@ -1,6 +1,5 @@
 """What people say of answers, and what is missing: `local-rag mark` and `local-rag gaps`."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +8,8 @@ import click
 from local_rag.asking import Mark
 from local_rag.cli.options import FILE, Command, json_option, library_options, open_library
 from local_rag.display import counted, display_path, one_line, printable, printable_json
-from local_rag.errors import LocalRagError
 from local_rag.feedback.gaps import gap_as_dict, gaps_as_csv, gaps_as_lines, gaps_as_markdown
-from local_rag.files import writable, write_whole
+from local_rag.files import require_place, writable, write_whole
 from local_rag.serving.answer_markdown import escaped
 
 _MARKS: tuple[Mark, ...] = ("right", "wrong")
@@ -62,8 +60,8 @@ def gaps(library: Path, output: Path | None, as_json: bool, **settings: Any) -> 
     """
     if output and output.suffix.lower() not in {".md", ".csv"}:
         raise click.UsageError(f"{output} ends neither in .md nor in .csv.")
-    if output and (output.is_dir() or not os.access(output.parent, os.W_OK)):
-        raise LocalRagError(f"{output} cannot be written; name a file in an existing folder that you can write to.")
+    if output:
+        require_place(output)
     with open_library(library, **settings) as opened:
         found = opened.feedback.gaps()
         is_kept = opened.settings.retention.conversations

@@ -3,8 +3,10 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import click
 from rich.console import Console
@@ -76,39 +78,51 @@ def list_models(directory: Path | None, as_json: bool, found: bool) -> None:
 
 @command.command(cls=FetchingCommand, epilog="Example: local-rag models pull starter")
 @click.argument("names", metavar="[NAME|PROFILE]...", nargs=-1)
+@json_option
 @models_option
-def pull(names: tuple[str, ...], directory: Path | None) -> None:
+def pull(names: tuple[str, ...], directory: Path | None, as_json: bool) -> None:
     """Download models or whole profiles; by default the profile `starter`.
 
     An interrupted pull resumes where it stopped. Complete files are not downloaded again; damaged ones are replaced.
     """
     directory = directory or default_models_directory()
     entries = _choose(load_registry(), names or ("starter",))
+    rows = []
     try:
         for entry in entries:
             with _progress(entry) as progress:
                 pulled = pull_model(
                     entry, models_directory=directory, progress=progress, folders=model_folders(), note=_note
                 )
-            source = f", from {' and '.join(pulled.sources)}" if pulled.sources else ""
-            click.echo(f"{entry.name}: {pulled.path} ({entry.licence}){source}")
+            rows.append({**_installed(entry, directory), "sources": pulled.sources})
+            if not as_json:
+                source = f", from {' and '.join(pulled.sources)}" if pulled.sources else ""
+                click.echo(f"{entry.name}: {pulled.path} ({entry.licence}){source}")
             if entry.needs_sentence_transformers and find_spec("sentence_transformers") is None:
                 _note(needs_package(entry.name, "sentence-transformers", "sentence-transformers"))
     except KeyboardInterrupt:
         click.echo("Stopped; run the same command to resume.", err=True)
         sys.exit(130)
+    if as_json:
+        click.echo(printable_json(rows, indent=2))
 
 
 @command.command(epilog="Example: local-rag models add /media/stick/models")
 @click.argument("path", type=click.Path(exists=True, resolve_path=True, path_type=Path))
+@json_option
 @models_option
-def add(path: Path, directory: Path | None) -> None:
+def add(path: Path, directory: Path | None, as_json: bool) -> None:
     """Add a model from a file or folder, for example on a USB stick.
 
     The SHA-256 of each file decides to which model it belongs, whatever it is called. The file itself stays as it is.
     """
     directory = directory or default_models_directory()
-    for entry, missing in add_models(path, load_registry(), models_directory=directory):
+    added = add_models(path, load_registry(), models_directory=directory)
+    if as_json:
+        rows = [{**_installed(entry, directory), "missing": missing} for entry, missing in added]
+        click.echo(printable_json(rows, indent=2))
+        return
+    for entry, missing in added:
         if missing:
             click.echo(
                 f"{entry.name}: still missing {', '.join(missing)}; add them or run `{entry.pull_command(directory)}`"
@@ -119,28 +133,30 @@ def add(path: Path, directory: Path | None) -> None:
 
 @command.command(epilog="Example: local-rag models verify starter")
 @click.argument("names", metavar="[NAME|PROFILE]...", nargs=-1)
+@json_option
 @models_option
-def verify(names: tuple[str, ...], directory: Path | None) -> None:
+def verify(names: tuple[str, ...], directory: Path | None, as_json: bool) -> None:
     """Check the hashes of models, by default of all pulled models."""
     registry = load_registry()
     directory = directory or default_models_directory()
     pulled = [name for name in registry.models if (directory / name).is_dir()]
     if not names and not pulled:
         raise ModelError(f"There are no models in {directory}; run `local-rag models pull`.")
-    damaged = []
     chosen = _choose(registry, names or tuple(pulled))
+    rows = []
     for entry in chosen:
         problems = verify_model(entry, models_directory=directory)
-        for problem in problems:
-            click.echo(f"{entry.name}: {problem}")
-        if problems:
-            damaged.append(entry)
-        else:
-            click.echo(f"{entry.name}: intact")
-    for copy in damaged_gguf_copies(directory):
+        rows.append({"name": entry.name, "problems": problems})
+        for told in () if as_json else problems or ("intact",):
+            click.echo(f"{entry.name}: {told}")
+    copies = damaged_gguf_copies(directory)
+    for copy in copies:
         copy.unlink()
-        click.echo(f"{copy}: damaged, so it was deleted; run `local-rag models optimize` to create it again")
-    if damaged:
+        if not as_json:
+            click.echo(f"{copy}: damaged, so it was deleted; run `local-rag models optimize` to create it again")
+    if as_json:
+        click.echo(printable_json({"models": rows, "deleted_copies": copies}, indent=2))
+    if damaged := [entry for entry, row in zip(chosen, rows, strict=True) if row["problems"]]:
         commands = " and ".join(f"`{entry.pull_command(directory)}`" for entry in damaged)
         raise ModelError(f"Damaged or incomplete models: {len(damaged)} of {len(chosen)}; run {commands}.")
 
@@ -178,7 +194,8 @@ def recommend(library: Path, profile: str | None, as_json: bool) -> None:
 
 @command.command(epilog="Example: local-rag models optimize qwen2.5-coder-0.5b-instruct")
 @click.argument("name", default="qwen2.5-coder-0.5b-instruct")
-def optimize(name: str) -> None:
+@json_option
+def optimize(name: str, as_json: bool) -> None:
     """Create a copy of a context model that reads faster on this processor, by default of the one in `starter`.
 
     The copy is made from the pulled file, timed against it, and kept only if it is faster. New contexts are then
@@ -187,6 +204,9 @@ def optimize(name: str) -> None:
     model = resolve_model(name, "context")
     click.echo(f"Copying {model.name} and timing both; this takes about a minute ...", err=True)
     result = optimize_model(model)
+    if as_json:
+        click.echo(printable_json({"model": model.name, **asdict(result), "gain": result.gain}, indent=2))
+        return
     click.echo(
         f"Tokens per second: the pulled file reads {result.rates[0]:.0f} and writes {result.rates[1]:.0f}; "
         f"the copy reads {result.copy_rates[0]:.0f} and writes {result.copy_rates[1]:.0f}."
@@ -199,12 +219,18 @@ def optimize(name: str) -> None:
 
 @command.command(epilog="Example: local-rag models path all-minilm-l6-v2")
 @click.argument("name")
+@json_option
 @models_option
-def path(name: str, directory: Path | None) -> None:
+def path(name: str, directory: Path | None, as_json: bool) -> None:
     """Print the path of a pulled model: a GGUF file or a folder."""
     registry = load_registry()
     entry = _choose(registry, (name,), profiles=False)[-1]
-    click.echo(resolve_model(name, entry.roles[0], models_directory=directory, registry=registry).path)
+    found = resolve_model(name, entry.roles[0], models_directory=directory, registry=registry).path
+    click.echo(printable_json({"name": name, "path": found}, indent=2) if as_json else found)
+
+
+def _installed(entry: ModelEntry, directory: Path) -> dict[str, Any]:
+    return {"name": entry.name, "path": entry.path(directory), "licence": entry.licence}
 
 
 def _is_pulled(entry: ModelEntry, registry: Registry, directory: Path) -> bool:

@@ -314,7 +314,10 @@ def people() -> None:
 @within_option
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only documents with this tag; repeat for several.")
 @library_options
-def add(name: str, role: str, within: tuple[str, ...], tags: tuple[str, ...], library: Path, **_settings: Any) -> None:
+@json_option
+def add(
+    name: str, role: str, within: tuple[str, ...], tags: tuple[str, ...], library: Path, as_json: bool, **_settings: Any
+) -> None:
     """Add a person, and print the token of NAME. It is shown only now.
 
     --in and --tag limit what this person can see, in every interface of the server.
@@ -325,7 +328,7 @@ def add(name: str, role: str, within: tuple[str, ...], tags: tuple[str, ...], li
         token = add_person(library.resolve(), name, cast(PersonRole, role), within=within, tags=tags)
     except QuestionError as error:
         raise click.UsageError(str(error)) from None
-    click.echo(token)
+    click.echo(printable_json({"name": name, "token": token}) if as_json else token)
     click.echo(f"This is the token of {name}; only its hash is kept.", err=True)
 
 
@@ -354,11 +357,15 @@ def list_command(library: Path, as_json: bool, **_settings: Any) -> None:
 @people.command(epilog="Example: local-rag people remove ada")
 @click.argument("name")
 @library_options
-def remove(name: str, library: Path, **settings: Any) -> None:
+@json_option
+def remove(name: str, library: Path, as_json: bool, **settings: Any) -> None:
     """Remove the person NAME and their conversations. The token and all sessions end at once."""
     from local_rag.store.people_file import remove_person
 
     person = remove_person(library.resolve(), name)
     with open_library(library, **settings) as opened:
         conversations = opened.history.forget(person.id)
-    click.echo(f"Removed {one_line(person.name)} and {conversations} conversations.")
+    if as_json:
+        click.echo(printable_json({"name": person.name, "conversations": conversations}))
+    else:
+        click.echo(f"Removed {one_line(person.name)} and {conversations} conversations.")

@@ -23,10 +23,9 @@ from local_rag.cli.options import (
 from local_rag.cli.progress import IndexProgress
 from local_rag.display import display_path, one_line, printable, printable_json
 from local_rag.errors import QuestionError, ReadError
-from local_rag.files import writable, write_whole
+from local_rag.files import require_place, writable, write_whole
 from local_rag.reading.isolate import IsolatedReader
 from local_rag.serving.answer_markdown import escaped
-from local_rag.serving.extracted_files import require_place
 from local_rag.verification.report import (
     headline,
     verification_as_dict,

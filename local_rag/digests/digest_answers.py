@@ -14,7 +14,7 @@ from local_rag.catalogue.contents import WholeDocument
 from local_rag.digests.brief import DEFAULT_LINES, LISTS, Brief, write_brief
 from local_rag.digests.differences import Change, compare
 from local_rag.digests.named_documents import NamedDocuments
-from local_rag.digests.output import headline
+from local_rag.digests.output import headings_of, headline
 from local_rag.digests.statements import DocumentText, Place
 from local_rag.passage_records import Passage
 from local_rag.plan_records import Plan
@@ -79,18 +79,10 @@ class _Answering:
         return self._done("\n".join(self._brief_lines(brief))) if brief.lines else None
 
     def _brief_lines(self, brief: Brief) -> Iterator[str]:
-        titles = dict(zip(brief.documents, brief.titles, strict=True))
-        before = ""
-        for line in brief.lines:
-            place = line.place
-            heading = " > ".join(filter(None, (titles[place.path], place.section)))
-            if heading != before:
+        listed = [(name, brief.lists[kind][:_LISTED]) for kind, name in LISTS.items()]
+        for heading, lines in (*headings_of(brief), *listed):
+            if lines:
                 yield f"{heading}:"
-                before = heading
-            yield f"- {self._cited(place)}"
-        for kind, name in LISTS.items():
-            if lines := brief.lists[kind][:_LISTED]:
-                yield f"{name}:"
                 yield from (f"- {self._cited(line.place)}" for line in lines)
 
     def _of_pair(self, first: str, second: str, aspect: AbstractSet[str]) -> Answer | None:

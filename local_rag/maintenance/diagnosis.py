@@ -13,6 +13,7 @@ from local_rag.llama.probe import run_probe
 from local_rag.machine import file_system, free_bytes, is_network, memory, physical_cores, processor, processor_flags
 from local_rag.maintenance import checks
 from local_rag.maintenance.checks import CheckResult, memory_needed
+from local_rag.model_names import parts_of
 from local_rag.model_records import InstalledModel, Role
 from local_rag.models.choice import chosen
 from local_rag.models.engine_address import is_engine, parse_engine, permitted_engine
@@ -123,8 +124,9 @@ def _check_library(folder: Path, settings: Settings, installed: Mapping[Role, In
 def _weight(name: str, registry: Registry) -> int:
     if name in registry.models:
         return sum(entry.bytes for entry in registry.parts(name))
+    model, *adapter = parts_of(name)
+    if adapter:  # which is small
+        return _weight(model, registry)
     path = Path(name).expanduser()
-    if not path.exists() and "+" in name:  # with an adapter, which is small
-        return _weight(name.partition("+")[0], registry)
     files = [path] if path.is_file() else [*path.glob("**/*.safetensors")] or path.glob("**/*.onnx")
     return sum(file.stat().st_size for file in files)

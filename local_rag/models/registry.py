@@ -13,9 +13,9 @@ from typing import Any
 from local_rag.errors import ModelError
 from local_rag.files import file_sha256
 from local_rag.keys import key_of
+from local_rag.model_names import adapter_in
 from local_rag.model_records import InstalledModel, ModelUse, Role
 from local_rag.models.engine_address import is_engine, parse_engine
-from local_rag.models.model_names import adapter_in
 from local_rag.models.models_folder import (
     checkout_models,
     default_models_directory,

@@ -15,7 +15,7 @@ from local_rag.errors import LocalRagError
 from local_rag.extraction.cells import Cell
 from local_rag.extraction.columns import Column
 from local_rag.extraction.extraction import Row, Table
-from local_rag.files import permissions_of_regular, writable, write_whole
+from local_rag.files import require_place, writable, write_whole
 from local_rag.serving.answer_files import csv_line, write_cell, write_row
 
 _WIDTH, _WIDE, _MOST_LINKED = 22, 60, 60_000  # a workbook holds some 65,000 links
@@ -29,15 +29,6 @@ def require_form(path: Path) -> None:
     if path.suffix.lower() not in FORMS:
         raise LocalRagError(f"{display_path(path)} does not end in .xlsx, .csv or .jsonl; name a file that does.")
     require_place(path)
-
-
-def require_place(path: Path) -> None:
-    """Raise LocalRagError for a file that cannot be written, before much is computed for it."""
-    shown = display_path(path)
-    with writable(shown):
-        permissions_of_regular(path.resolve())
-        if not path.resolve().parent.is_dir():
-            raise LocalRagError(f"The folder of {shown} does not exist; make it, or name another file.")
 
 
 def write_table(path: Path, table: Table, name: Name = display_path) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from local_rag.errors import LocalRagError, StoppedError
-from local_rag.models.model_names import independent_of_folder
+from local_rag.model_names import MODEL_SETTINGS, independent_of_folder
 from local_rag.serialization import to_line
 
 _SECONDS, _POLL_SECONDS = 5.0, 0.1
@@ -28,7 +28,18 @@ _STOP_SECONDS = 10.0
 _PART = 64 * 1024
 SECRETS = frozenset({"LOCAL_RAG_TOKEN", "LOCAL_RAG_TOKEN_FILE"})
 _NO_SETTINGS = SECRETS | {"LOCAL_RAG_KEEP_WARM"}  # variables that shape no answer
-_PATHS = ("_MODELS", "_FILE", "_STATE", "_CA", "_CERTIFICATE")  # what the variables that name files end with
+MODEL_VARIABLES = frozenset(f"LOCAL_RAG_{name.upper()}" for name in MODEL_SETTINGS)
+PATH_VARIABLES = frozenset(
+    {
+        "LOCAL_RAG_CLUSTER_STATE",
+        "LOCAL_RAG_CLUSTER_TOKEN_FILE",
+        "LOCAL_RAG_MODELS",
+        "LOCAL_RAG_QDRANT_KEY_FILE",
+        "LOCAL_RAG_SEARCH_ENGINE_CA",
+        "LOCAL_RAG_SEARCH_ENGINE_CERTIFICATE",
+        "LOCAL_RAG_SEARCH_ENGINE_KEY_FILE",
+    }
+)
 _PROGRAM = Path(__file__).parents[1]
 
 
@@ -81,9 +92,9 @@ def environment() -> dict[str, str]:
 
 def _anywhere(name: str, value: str) -> str:
     """Return the value of a variable as it means the same in any working directory."""
-    if name.endswith("_MODEL"):
+    if name in MODEL_VARIABLES:
         return independent_of_folder(value)
-    return str(Path(value).expanduser().resolve()) if name.endswith(_PATHS) else value
+    return str(Path(value).expanduser().resolve()) if name in PATH_VARIABLES else value
 
 
 def is_served(library: Path) -> bool:

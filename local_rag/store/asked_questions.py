@@ -26,9 +26,7 @@ from local_rag.text.words import caseless, words_of
 _TIMEOUT = 1.0  # seconds that an answer waits for another process that writes
 _MOST = 20_000  # questions; of more, the oldest without a mark are forgotten
 _MOST_LISTED = 2000  # questions that are looked at for what is missing
-_COLUMNS = (
-    "id, question, words, asked, outcome, recipe, log_odds, reader_log_odds, probability, threshold, mark, marked"
-)
+_COLUMNS = "id, question, words, asked, outcome, log_odds, reader_log_odds, probability, threshold, mark"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +147,7 @@ class AskedQuestions:
         for key, sha256, path, is_cited, *span in self._rows(query, json.dumps([*places])) if places else ():
             if key in places:
                 places[key].append(ReadPlace(sha256, path, is_cited == 1, *span))
-        return [replace(AskedQuestion(*row), mark=row[10] or None, places=tuple(places[row[0]])) for row in found]
+        return [replace(AskedQuestion(*row), mark=row[-1] or None, places=tuple(places[row[0]])) for row in found]
 
     def mark(self, asked: AskedQuestion, mark: Mark | None) -> None:
         """Mark what was asked as answered rightly or wrongly, or take the mark back.

@@ -10,6 +10,7 @@ a document by a path where it was before is erased with it, too.
 import hashlib
 import hmac
 import itertools
+import json
 import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from local_rag.files import plain_pattern
-from local_rag.store.database import BELOW, Store, StoredDocument
+from local_rag.store.database import Store, StoredDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +80,15 @@ def begin_erasing(
     Paths below a root that stays are excluded from now on, without their names.
     """
     bases = [str(path) for path in paths]
+    is_erased = Erasing(frozenset(bases)).names
     with store.transaction():
         store.remove(documents, roots, ())
-        forget_orders(store, Erasing(frozenset(bases)).names)
+        forget_orders(store, is_erased)
         record = [*((path, "") for path in bases), *(("", sha256) for sha256 in hashes)]
         store.connection.executemany("INSERT OR IGNORE INTO erasing VALUES (?, ?)", record)
-        for base in bases:
-            for table in ("excluded", "skipped", "mounts"):
-                store.connection.execute(f"DELETE FROM {table} WHERE {BELOW}", (base,))  # noqa: S608
+        for table in ("excluded", "skipped", "mounts"):
+            below = json.dumps([path for path in store.column(f"SELECT path FROM {table}") if is_erased(path)])  # noqa: S608
+            store.connection.execute(f"DELETE FROM {table} WHERE path IN (SELECT value FROM json_each(?))", (below,))  # noqa: S608
         hidden = hide(bases, map(str, store.roots()), map(str, store.excluded()))
         store.connection.executemany("INSERT OR IGNORE INTO excluded VALUES (?)", [(path,) for path in hidden])
 

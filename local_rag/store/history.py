@@ -4,13 +4,13 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from copy import copy
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from threading import RLock
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from local_rag.answer_records import Answer
 from local_rag.asking import (
@@ -39,6 +39,7 @@ from local_rag.store.history_file import (
 from local_rag.store.recorded_questions import forget_marked
 from local_rag.store.schema import transaction
 
+T = TypeVar("T")
 _MOST_IN_MEMORY = 200  # conversations
 _MOST_CACHED = 1000  # answers
 _ANSWER, _SUGGESTED, _WORK = "answer", "suggested", "work"  # the kinds of what is cached
@@ -187,7 +188,7 @@ class History:
             raise _no_conversation(conversation)
         turns = []
         for key, asked, question, text, whole, found, opens, filters in rows:
-            answer = read_answer(whole) or Answer(question, text, "answered")
+            answer = _read(Answer, whole) or Answer(question, text, "answered")
             limits = from_plain(Filters, json.loads(filters)) if filters else EVERYTHING
             turns.append(KeptTurn(key, asked, question, answer, found, opens == 1, limits))
         return turns
@@ -263,8 +264,7 @@ class History:
 
     def answer(self, key: str) -> Answer | None:
         """Return the answer cached under a key."""
-        rows = self._rows("SELECT value FROM cached WHERE kind = ? AND key = ?", _ANSWER, key)
-        return read_answer(rows[0][0]) if rows else None
+        return self._cached(Answer, _ANSWER, key)
 
     def put_answer(self, key: str, made_with: str, answer: Answer, *, epoch: int, conversation: str | None) -> None:
         """Cache an answer like `add`; delete answers made with another index, and the oldest if there are too many."""
@@ -272,8 +272,7 @@ class History:
         with self._transaction() as connection:
             if self._goes_on(conversation, epoch):
                 self._drop_answers(made_with)
-                row = (_ANSWER, key, made_with, to_line(answer).decode())
-                connection.execute("INSERT OR REPLACE INTO cached VALUES (?, ?, ?, ?)", row)
+                self._cache(_ANSWER, key, made_with, answer)
                 connection.execute(f"DELETE FROM cached WHERE rowid IN ({oldest})", (_ANSWER, _MOST_CACHED))  # noqa: S608
 
     def _drop_answers(self, made_with: str = "") -> None:
@@ -282,34 +281,35 @@ class History:
 
     def suggested(self, key: str, made_with: str) -> Suggested:
         """Return the questions that were found under a key with this index, none if it is another one."""
-        query = "SELECT value FROM cached WHERE kind = ? AND key = ? AND made_with = ?"
-        rows = self._rows(query, _SUGGESTED, key, made_with)
-        return from_plain(Suggested, json.loads(str(rows[0][0]))) if rows else Suggested()
+        return self._cached(Suggested, _SUGGESTED, key, made_with) or Suggested()
 
     def put_suggested(self, key: str, made_with: str, suggested: Suggested, *, epoch: int) -> None:
         """Keep questions like `put_answer`, in the place of those found with another index."""
-        with self._transaction() as connection:
+        with self._transaction():
             if self._goes_on(None, epoch):
-                row = (_SUGGESTED, key, made_with, to_line(suggested).decode())
-                connection.execute("INSERT OR REPLACE INTO cached VALUES (?, ?, ?, ?)", row)
+                self._cache(_SUGGESTED, key, made_with, suggested)
 
     def last_work(self) -> list[KeptWork]:
         """Return what this person did last with each form, the latest first; what another version kept is left out."""
-        found = list[KeptWork]()
         query = "SELECT value FROM cached WHERE kind = ? AND made_with = ? ORDER BY rowid DESC"
-        for (value,) in self._rows(query, _WORK, self._person):
-            with suppress(ValueError):
-                found.append(from_plain(KeptWork, json.loads(str(value))))
-        return found
+        return [work for (value,) in self._rows(query, _WORK, self._person) if (work := _read(KeptWork, value))]
 
     def put_work(self, work: KeptWork, *, epoch: int) -> None:
         """Keep what this person did in the place of what they did with this form before, if anything is to be kept."""
         if not self.kept:
             return
-        with self._transaction() as connection:
+        with self._transaction():
             if self._goes_on(None, epoch):
-                row = (_WORK, f"{self._person} {work.form}", self._person, to_line(work).decode())
-                connection.execute("INSERT OR REPLACE INTO cached VALUES (?, ?, ?, ?)", row)
+                self._cache(_WORK, f"{self._person} {work.form}", self._person, work)
+
+    def _cache(self, kind: str, key: str, made_with: str, record: object) -> None:
+        row = (kind, key, made_with, to_line(record).decode())
+        self._connection.execute("INSERT OR REPLACE INTO cached VALUES (?, ?, ?, ?)", row)
+
+    def _cached(self, form: type[T], kind: str, key: str, made_with: str | None = None) -> T | None:
+        """Return what is cached under a key, perhaps only if it was made with this index."""
+        query = "SELECT value FROM cached WHERE kind = ?1 AND key = ?2 AND (?3 IS NULL OR made_with = ?3)"
+        return next((_read(form, value) for (value,) in self._rows(query, kind, key, made_with)), None)
 
     def _forget_work(self) -> None:
         """Delete what everybody did last: it may name documents that are gone, or that are elsewhere now."""
@@ -421,7 +421,8 @@ class History:
         """Delete the questions that documents which are gone have answered, together with those found beside them."""
         query = "SELECT key, value FROM cached WHERE kind = ?"
         for key, value in self._connection.execute(query, (_SUGGESTED,)).fetchall():
-            if any(is_gone(*document) for document in from_plain(Suggested, json.loads(value)).quoted):
+            suggested = _read(Suggested, value)
+            if suggested is None or any(is_gone(*document) for document in suggested.quoted):
                 self._connection.execute("DELETE FROM cached WHERE kind = ? AND key = ?", (_SUGGESTED, key))
 
     def _forget_scopes(self, erased: Callable[[str], bool]) -> None:
@@ -491,13 +492,13 @@ def kept_history(folder: Path) -> Iterator[History | None]:
         yield history
 
 
-def read_answer(whole: object) -> Answer | None:
-    """Read an answer; return None if another version has written it and it cannot be understood."""
+def _read(form: type[T], whole: object) -> T | None:
+    """Read a record; return None if another version has written it and it cannot be understood."""
     try:
-        answer: Answer = from_plain(Answer, json.loads(str(whole)))
+        record: T = from_plain(form, json.loads(str(whole)))
     except ValueError:
         return None
-    return answer
+    return record
 
 
 def _no_conversation(identifier: str) -> MissingError:

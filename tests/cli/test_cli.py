@@ -48,6 +48,12 @@ def test_every_command_has_help(run: Run) -> None:
         assert f"Usage: cli {name}" in result.output
 
 
+def test_every_command_that_reports_something_does_so_in_json() -> None:
+    without = {path for path, command in every_command(cli) if not isinstance(command, click.Group)}
+    without -= {path for path, command in every_command(cli) if any("--json" in one.opts for one in command.params)}
+    assert without == {("serve",), ("mcp",)}
+
+
 def every_command(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     if not isinstance(command, DefaultGroup):  # whose help is that of the default
         yield path, command

@@ -27,7 +27,9 @@ def test_adding_prints_nothing_but_the_token_of_which_the_hash_is_kept(folder: P
         ("policies/**",),
         ("staff",),
     )
-    run("people", "add", "ben", "--role", "owner", "--library", str(folder))
+    ben = json.loads(run("people", "add", "ben", "--role", "owner", "--json", "--library", str(folder)).stdout)
+    assert ben["name"] == "ben"
+    assert token_hash(ben["token"]) in read_people(folder)
     listed = json.loads(run("people", "list", "--json", "--library", str(folder)).stdout)
     assert listed == [
         {"name": "Anna", "role": "reader", "in": ["policies/**"], "tags": ["staff"]},
@@ -78,8 +80,11 @@ def test_removing_somebody_deletes_the_conversations_of_nobody_else(folder: Path
     with closing(History(folder)) as history:
         for person in (anna.id, ""):
             history.of(person).add(None, Answer("When?", "At seven.", "answered"), epoch=history.epoch(), opens=True)
+    run("people", "add", "Ben", "--library", str(folder))
     removed = run("people", "remove", "anna", "--library", str(folder))
     assert removed.stdout == "Removed Anna and 1 conversations.\n"
+    told = json.loads(run("people", "remove", "ben", "--json", "--library", str(folder)).stdout)
+    assert told == {"name": "Ben", "conversations": 0}
     assert list_people(folder) == []
     with closing(History(folder)) as history:
         assert history.counts().conversations == 1

@@ -77,6 +77,11 @@ def test_make_writes_a_dataset_to_review(manuals: Path, run: Run) -> None:
         assert document.document.text[span.start : span.end] == row["passage"]
         assert document.document.path.stem in row["question"]
 
+    told = run(*arguments[:-3], "other", "--profile", "tiny", "--json", parts=parts)
+    drafted = json.loads(told.stdout)
+    assert (drafted["dataset"], drafted["kept"]) == ("other", 2)
+    assert drafted["dropped"]["not a question"] == 1
+    assert [Path(one["path"]).name for one in drafted["skipped"]] == ["picture.bin"]
     again = run(*arguments, parts=parts)
     assert again.exit_code == 1
     assert "already contains questions" in again.stderr

@@ -16,7 +16,7 @@ _JUDGED = st.lists(st.tuples(st.floats(0.01, 0.99), st.booleans()), min_size=1, 
 
 
 def asked(number: int, log_odds: float, mark: Mark, outcome: str = "answered") -> AskedQuestion:
-    one = AskedQuestion(number, f"Question {number}?", f"question {number}", "", "answered", "recipe", log_odds)
+    one = AskedQuestion(number, f"Question {number}?", f"question {number}", "", "answered", log_odds)
     return replace(one, outcome=outcome, mark=mark, probability=0.1, threshold=0.5)  # type: ignore[arg-type]
 
 

@@ -1,3 +1,4 @@
+import json
 import shutil
 import signal
 import subprocess
@@ -86,6 +87,16 @@ def test_a_copy_that_is_not_faster_is_not_kept(smaller: InstalledModel) -> None:
     assert optimize(smaller, rates=reads_a_copy(1.05)).copy is None
     assert list(optimized_copy(smaller).parent.iterdir()) == []
     assert fastest_file(smaller) == smaller.path
+
+
+def test_the_command_tells_what_it_measured_in_json(smaller: InstalledModel) -> None:
+    result = CliRunner().invoke(cli, ["models", "optimize", str(smaller.path), "--json"])
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    assert told["model"] == str(smaller.path)
+    assert told["copy"] is None or Path(told["copy"]).is_file()
+    assert len(told["rates"]) == len(told["copy_rates"]) == 2
+    assert told["gain"] > 0
 
 
 def test_before_many_contexts_the_copy_is_tried_once(smaller: InstalledModel) -> None:

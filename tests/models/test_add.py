@@ -1,4 +1,5 @@
 import hashlib
+import json
 import os
 import shutil
 from dataclasses import replace
@@ -89,6 +90,10 @@ def test_command_adds_a_real_model(tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["models", "add", str(tmp_path / "model"), "--models", str(tmp_path / "models")])
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout == f"{name}: {entry.path(tmp_path / 'models')} (Apache-2.0)\n"
+    arguments = ["models", "add", str(tmp_path / "model"), "--models", str(tmp_path / "models"), "--json"]
+    path = str(entry.path(tmp_path / "models"))
+    (told,) = json.loads(CliRunner().invoke(cli, arguments).stdout)
+    assert told == {"name": name, "path": path, "licence": "Apache-2.0", "missing": []}
     refused = CliRunner().invoke(cli, ["models", "add", str(tmp_path / "nothing")])
     assert refused.exit_code == 2
 

@@ -1,4 +1,5 @@
 import hashlib
+import json
 import os
 import random
 import signal
@@ -393,3 +394,7 @@ def test_command_pulls_a_profile_and_tells_how_to_resume(tmp_path: Path, monkeyp
     assert resumed.stderr.endswith(f"{writer.name}: 98.4 MB of 98.4 MB\n")
     again = CliRunner().invoke(cli, ["models", "pull", writer.name, "--models", str(directory)])
     assert (again.exit_code, again.stderr) == (0, "")
+    told = CliRunner().invoke(cli, ["models", "pull", writer.name, "--json", "--models", str(directory)])
+    (row,) = json.loads(told.stdout)
+    path = str(writer.path(directory))
+    assert row == {"name": writer.name, "path": path, "licence": "Apache-2.0", "sources": []}

@@ -307,6 +307,10 @@ def test_command_verify_names_the_damage_and_the_command_that_fixes_it(tmp_path:
     assert f"`local-rag models pull bge-reranker-v2-m3 --models {tmp_path}`" in result.stderr
     assert f"bge-reranker-v2-m3: {folder / 'sentencepiece.bpe.model'} is missing\n" in result.stdout
     assert f"bge-reranker-v2-m3: {folder / 'config.json'} is damaged" in result.stdout
+    told = CliRunner().invoke(cli, ["models", "verify", "--json", "--models", str(tmp_path)])
+    (model,) = json.loads(told.stdout)["models"]
+    assert (told.exit_code, told.stderr, model["name"]) == (1, result.stderr, "bge-reranker-v2-m3")
+    assert f"{folder / 'sentencepiece.bpe.model'} is missing" in model["problems"]
 
 
 def test_a_registry_of_ones_own_is_read_resolved_and_verified(tmp_path: Path) -> None:
@@ -361,6 +365,8 @@ def test_commands_accept_intact_models(tmp_path: Path) -> None:
         assert sorted(result.stdout.splitlines()) == intact
     path = CliRunner().invoke(cli, ["models", "path", "smollm2-135m-instruct", "--models", str(tmp_path)])
     assert path.stdout == f"{tmp_path}/smollm2-135m-instruct/SmolLM2-135M-Instruct.Q4_1.gguf\n"
+    told = CliRunner().invoke(cli, ["models", "path", "smollm2-135m-instruct", "--json", "--models", str(tmp_path)])
+    assert json.loads(told.stdout) == {"name": "smollm2-135m-instruct", "path": path.stdout.strip()}
 
 
 @pytest.mark.parametrize("arguments", [["pull", "nonsense"], ["verify", "nonsense"], ["path", "tiny"]])

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,14 +17,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from local_rag.answer_records import Found
 from local_rag.errors import StoppedError
 from local_rag.library import Library, Parts
 from local_rag.serialization import from_plain
+from local_rag.serving import socket_client
 from local_rag.serving.leaving import leave, listen, may_leave
 from local_rag.serving.left import Left
 from local_rag.serving.socket_client import ask_server, environment, is_served, running, socket_path, stop_left
+from local_rag.settings import ClusterSettings, SearchEngineSettings, Settings
 from tests.conftest import Run
 from tests.fakes import FakeEmbedder
 from tests.support.served import QUESTION, command_line_server, parts, wait_until
@@ -232,6 +236,20 @@ def test_only_what_names_a_file_becomes_a_whole_path(
         Path(file).touch()
     monkeypatch.setenv(f"LOCAL_RAG_{name}", value)
     assert environment()[f"LOCAL_RAG_{name}"] == anywhere.format(folder=tmp_path)
+
+
+def test_of_every_variable_it_is_known_whether_it_names_a_file() -> None:
+    tables: dict[str, type[BaseModel]] = {"CLUSTER": ClusterSettings, "SEARCH_ENGINE": SearchEngineSettings}
+    texts = {f"LOCAL_RAG_{name.upper()}" for name, field in Settings.model_fields.items() if field.annotation is str}
+    for table, form in tables.items():
+        fields = form.model_fields.items()
+        texts |= {f"LOCAL_RAG_{table}_{name.upper()}" for name, field in fields if field.annotation is str}
+    package = Path(socket_client.__file__).parents[1]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
+    named = {*texts, *re.findall(r"\bLOCAL_RAG_[A-Z_]*[A-Z]\b", code)}
+    others = "PROFILE DEFAULT_PROFILE CLUSTER_ADDRESS SEARCH_ENGINE_ADDRESS QDRANT_KEY KEEP_WARM CPU_VARIANT PYTHON"
+    known = socket_client.SECRETS | {f"LOCAL_RAG_{name}" for name in others.split()}
+    assert named == known | socket_client.MODEL_VARIABLES | socket_client.PATH_VARIABLES
 
 
 def test_what_a_new_index_holds_is_found(folder: Path, documents: Path, runtime: Path, run: Run) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import uvicorn
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 
 from local_rag.answer_records import Answer, Written
 from local_rag.errors import StoppedError
@@ -23,7 +24,7 @@ from local_rag.web.app import make_app
 from local_rag.web.changes.document_changes import COMMAND
 from local_rag.web.gate.authentication import Access
 from local_rag.web.gate.connections import Connections
-from local_rag.web.gate.guard import App, Limits
+from local_rag.web.gate.guard import Limits
 from local_rag.web.listening import allowed_hosts, server_config
 from tests.fakes import QUICK, FakeGenerator, generating
 
@@ -146,7 +147,7 @@ def client(
 
 
 @contextmanager
-def server(app: App, connections: Connections | None = None) -> Iterator[str]:
+def server(app: ASGIApp, connections: Connections | None = None) -> Iterator[str]:
     """Run an application on a port of its own; yield its address. The hosts must allow every port of this machine."""
     listener = socket.create_server(("127.0.0.1", 0))
     running = uvicorn.Server(server_config(app, connections or Connections()))

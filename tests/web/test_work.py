@@ -2,6 +2,7 @@
 
 import html
 import re
+import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -9,7 +10,8 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from local_rag.asking import KeptWork
+from local_rag.answer_records import Answer
+from local_rag.asking import KeptWork, Suggested
 from local_rag.library import Library
 from local_rag.store.history import History
 from local_rag.store.history_file import HISTORY_FILE
@@ -79,6 +81,22 @@ def test_with_history_off_nothing_is_remembered(folder: Path) -> None:
     assert not any(b"Quixotically" in content or b"Zanzibar" in content for content in files)
 
 
+def test_what_another_version_has_kept_is_as_if_it_were_not_there(tmp_path: Path) -> None:
+    answer, suggested = Answer("When?", "At seven.", "answered"), Suggested(quoted=(("hash", "/a.md"),))
+    with closing(History(tmp_path)) as history:
+        epoch = history.epoch()
+        history.put_answer("key", "index", answer, epoch=epoch, conversation=None)
+        history.put_suggested("key", "index", suggested, epoch=epoch)
+        history.put_work(WORK, epoch=epoch)
+        assert (history.answer("key"), history.suggested("key", "index")) == (answer, suggested)
+        assert history.suggested("key", "another index") == Suggested()
+        with closing(sqlite3.connect(tmp_path / HISTORY_FILE)) as connection, connection:
+            connection.execute("UPDATE cached SET value = '[]'")
+        assert (history.answer("key"), history.suggested("key", "index")) == (None, Suggested())
+        assert history.last_work() == []
+        history.forget_documents(lambda *_document: False)
+
+
 @pytest.mark.parametrize("forgets", ["everything", "a person", "what was erased", "what has moved"])
 def test_what_is_forgotten_while_a_text_is_checked_does_not_come_back(tmp_path: Path, forgets: str) -> None:
     with closing(History(tmp_path)) as history:
@@ -95,3 +113,12 @@ def test_what_is_forgotten_while_a_text_is_checked_does_not_come_back(tmp_path: 
         assert history.last_work() == []
         history.put_work(WORK, epoch=epoch)
         assert history.last_work() == ([WORK] if forgets == "what has moved" else [])
+
+
+def test_what_a_text_was_found_to_say_goes_with_the_documents_that_say_so(folder: Path, documents: Path) -> None:
+    with served.client(folder) as opened:
+        opened.post("/verify", data={"text": "Parental leave is 27 weeks.", "in": "ireland.md"})
+        assert "ireland.md" in last(opened)
+        with Library(folder, parts=served.parts()) as library:
+            library.remove([documents / "ireland.md"])
+        assert "ireland.md" not in last(opened)

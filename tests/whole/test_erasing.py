@@ -25,7 +25,7 @@ from local_rag.maintenance.removal import find_documents
 from local_rag.passage_records import Passage
 from local_rag.store.asked_questions import AskedQuestions, Asker, same_question
 from local_rag.store.database import Store, library_lock
-from local_rag.store.erasing import erasing
+from local_rag.store.erasing import begin_erasing, erasing
 from local_rag.store.history import History
 from local_rag.store.people_file import add_person, list_people
 from local_rag.tables.answer import answer_from_rows, as_answer
@@ -383,6 +383,23 @@ def test_all_that_is_ordered_is_erased_at_once(documents: Path, folder: Path, se
 
 def number_of(generation: str) -> int:
     return int("".join(filter(str.isdigit, generation)))
+
+
+def test_what_the_store_knows_of_many_paths_goes_at_once(tmp_path: Path) -> None:
+    folder, statements = tmp_path / "library", list[str]()
+    folder.mkdir()
+    with closing(Store(folder, create=True)) as store:
+        known = [(f"/notes/{number}",) for number in range(1200)]
+        below, beside = "/notes/7/mount", "/notes/1200"
+        store.connection.executemany("INSERT INTO excluded VALUES (?)", [*known, (below,), (beside,)])
+        store.connection.execute("INSERT INTO mounts VALUES (?, 1)", (below,))
+        store.connection.set_trace_callback(statements.append)
+        begin_erasing(store, (), [Path(path) for (path,) in known], (), ())
+        store.connection.set_trace_callback(None)
+        assert store.excluded() == [Path(beside)]
+        assert store.column("SELECT path FROM mounts") == []
+    for table in ("excluded", "skipped", "mounts"):
+        assert sum(one.startswith(f"DELETE FROM {table} ") for one in statements) == 1
 
 
 def test_many_paths_among_many_documents_are_found_in_time_that_grows_with_both_alone(tmp_path: Path) -> None:

@@ -61,7 +61,6 @@ Send = Callable[[Message], Awaitable[None]]
 # function to call once the client is known, whose connection is then kept before those of strangers.
 ROOT, ABSENT, KEEP = "local_rag.root", "local_rag.absent", "local_rag.keep"
 
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
 Told = Callable[[Scope, int, float], None]  # of a request: its scope, the status, and the seconds until then
 
 

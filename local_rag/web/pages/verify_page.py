@@ -55,7 +55,8 @@ def _shown(request: PageRequest, found: Verification, kind: str, within: str, ep
         return attachment(verification_as_markdown(found, escaped, name), "checked.md", "text/markdown")
     if request.wants_json:
         return json_response(verification_as_dict(found, name))
-    request.remember("/verify", {"in": within}, within or "All documents", headline(found), (), epoch=epoch)
+    quoted = dict.fromkeys(each.place.path for one in found.statements for each in one.quotes)
+    request.remember("/verify", {"in": within}, within or "All documents", headline(found), [*quoted], epoch=epoch)
     return _page(request, found.text, within, found)
 
 

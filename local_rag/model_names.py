@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+MODEL_SETTINGS = ("context_model", "answer_model", "embed_model", "rerank_model")
+
 
 def adapter_in(name: str) -> tuple[str, Path] | None:
     """Split MODEL+ADAPTER at the plus that the path of a file follows; either path may have others in it."""
@@ -9,6 +11,12 @@ def adapter_in(name: str) -> tuple[str, Path] | None:
         if (adapter := Path(name[plus + 1 :]).expanduser()).is_file():
             return name[:plus], adapter.resolve()
     return None
+
+
+def parts_of(name: str) -> tuple[str, ...]:
+    """Return what a name stands for: the name or path of a model, and perhaps the path of an adapter, as written."""
+    found = None if Path(name).expanduser().exists() else adapter_in(name)
+    return (found[0], name[len(found[0]) + 1 :]) if found else (name,)
 
 
 def independent_of_folder(name: str) -> str:
