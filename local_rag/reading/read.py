@@ -38,6 +38,7 @@ from local_rag.reading.provenance import date_of_file_name, make_provenance, pro
 from local_rag.reading.remarks import blank_remarks
 from local_rag.reading.structure import find_definitions, find_outline, lacks_grammar
 from local_rag.reading.walk import MAX_BYTES
+from local_rag.text.struck import SIGN, without_struck
 
 if TYPE_CHECKING:
     from local_rag.reading.converters.pdf import Recognize
@@ -212,13 +213,18 @@ def make_document(
     said = converted.provenance
     given = {one.name: getattr(converted, one.name) for one in fields(converted) if one.name != "attachments"}
     given |= {
-        "title": _cut(converted.title or "") or _cut(first),
+        "title": _cut(_unmarked(converted.title or "")) or _cut(_unmarked(first)),
         "headings": tuple(replace(heading, title=_cut(heading.title)) for heading in headings),
         "tables": tables,
         "notes": _limit_notes(converted.notes),
         "provenance": said if said.date else replace(said, date=date_of_file_name(path.stem)),
     }
     return Document(path=path, language=language, is_source=is_source, **given)
+
+
+def _unmarked(title: str) -> str:
+    """Return a title without what is struck out in it, or without the signs of that if all of it is."""
+    return without_struck(title) or title.replace(SIGN, "")
 
 
 def _find_headings(path: Path, text: str, kind: DocumentKind, language: str | None) -> tuple[Heading, ...]:

@@ -311,6 +311,10 @@ class History:
         query = "SELECT value FROM cached WHERE kind = ?1 AND key = ?2 AND (?3 IS NULL OR made_with = ?3)"
         return next((_read(form, value) for (value,) in self._rows(query, kind, key, made_with)), None)
 
+    def _forget_cached(self) -> None:
+        """Delete what is cached, which nothing says to be of this person or not, but what others did last."""
+        self._connection.execute("DELETE FROM cached WHERE kind <> ? OR made_with = ?", (_WORK, self._person))
+
     def _forget_work(self) -> None:
         """Delete what everybody did last: it may name documents that are gone, or that are elsewhere now."""
         self._connection.execute("DELETE FROM cached WHERE kind = ?", (_WORK,))
@@ -346,7 +350,7 @@ class History:
             delete = "DELETE FROM conversations WHERE id = ? AND person = ?"
             if not connection.execute(delete, (conversation, self._person)).rowcount:
                 raise _no_conversation(conversation)
-            connection.execute("DELETE FROM cached")
+            self._forget_cached()
             self._forget_gates()
             self._count_forgotten(f"{ASKED_BY}{self._person}")
         self._vacuum()
@@ -356,7 +360,7 @@ class History:
         with self._transaction() as connection:
             deleted = connection.execute("DELETE FROM conversations WHERE person = ?", (self._person,)).rowcount
             connection.execute("DELETE FROM asked WHERE person = ?", (self._person,))
-            connection.execute("DELETE FROM cached")
+            self._forget_cached()
             self._forget_gates()
             self._count_forgotten(self._person)
         self._vacuum()

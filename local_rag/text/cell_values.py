@@ -32,17 +32,18 @@ _NUMBER = re.compile(
     r"(?P<after>%|‰|US\$|[€$£¥₹]|°[CF]|[A-Za-zµ][A-Za-z/²³]{0,7})?(?P<trailing>[-\u2212])?(?P<close>\))?"
 )
 _ROUGHLY = re.compile(
-    r"^(?:\*{1,3}|[~\u2248\u223c\u2243\u00b1\u2020\u2021]|(?:c(?:a|irca)?\.|c(?:a|irca)?(?=\s)|approx(?:\.|imately)?|about|around|roughly|est(?:\.|imated)"
-    r"|etwa|rund|ungef\u00e4hr|environ)(?![^\W\d_]))\s?(?=[^\s~])",
+    r"^(?:\*{1,3}|[~\u2248\u223c\u2243\u2020\u2021]|(?:(?-i:c)\.|(?-i:c)(?=\s)|c(?:a|irca)\.|c(?:a|irca)(?=\s)"
+    r"|approx(?:\.|imately)?|about|around|roughly|est(?:\.|imated)|etwa|rund|ungef\u00e4hr|environ)(?![^\W\d_]))\s?(?=[^\s~])",
     re.IGNORECASE,
 )
 _SIGNS = re.compile(
     r"(?:(?<=[\w%])\s?[*\u2020\u2021\u00a7#]+|(?<=[\d%])\s?(?:[\u00b9\u00b2\u00b3\u2070-\u2079\u207d\u207e]+|[\u1d43-\u1dbb]+"
-    r"|\[\w{1,2}\]|\^\w|\^?\((?:\w|[a-z]{3,10}\.?)\)))$"
+    r"|\[\w{1,2}\]|\^\w|\^?\((?:\w|(?:approx|est)(?:imated?)?\.?|approximately|ca\.?|circa|about|roughly|rounded|projected"
+    r"|forecast|provisional|prelim(?:\.|inary)?|revised|unaudited|gesch\u00e4tzt|vorl\u00e4ufig|gerundet|environ)\)))$"
 )
+_SECOND_NUMBER = re.compile(r"[\d%]\s?\(\d{1,9}\)$")  # of a score, or of what else is counted
 # With a letter for how it was found, as 1,250p: a measured number has a sign in it, and the letter does not scale it.
 _FLAGGED = re.compile(r"([-+\u2212]?\d{1,12}(?:[.,\u00a0'\u2019 ]\d{1,12}){1,5})\s?(?![bkmt])[a-z]")
-_WORD_BEHIND = re.compile(r"\(([a-z]{3,10})\)$")
 _MOST_MARKED = 3  # numbers with such signs that are named
 _SCALES = {"k": 10**3, "thousand": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6, "million": 10**6}
 _SCALES |= {"bn": 10**9, "billion": 10**9}
@@ -252,7 +253,7 @@ def _digits(digits: str, *, decimal_comma: bool) -> int | float | None:
 def _numbers(name: str, cells: Sequence[str], filled: Sequence[str], writing: Writing) -> ReadColumn | None:
     own = writes_decimal_comma(filled[: 10 * _SAMPLE])
     decimal_comma = bool(writing.decimal_comma if own is None else own)
-    if not _is_frequent([_number_of(cell, decimal_comma) for cell in filled[:_SAMPLE]]):
+    if not _is_frequent([_number_of(cell, decimal_comma) for cell in filled[:_SAMPLE]]) or _are_pairs(filled):
         return None
     read = [_number_of(cell, decimal_comma) for cell in cells]
     flagged = _flagged(cells, read, decimal_comma)
@@ -319,8 +320,6 @@ def _unmarked(cell: str) -> str:
     if isinstance(cell, StoredNumber) or (text[:1].isdecimal() and text[-1:].isdecimal()) or len(text) > _LONGEST:
         return text
     said = _ROUGHLY.sub("", text)
-    if (word := _WORD_BEHIND.search(said)) and (word[1] in _UNITS | _SCALES.keys() or _currency(word[1])):
-        return said  # which is of another size than the number
     bare = _SIGNS.sub("", said)
     return bare if bare != "10" or said[-1] in ")]*" else said  # a power of ten
 
@@ -418,6 +417,11 @@ def _day(year: str, month: str | int, day: str, *time: str | None) -> str | None
 
 def _is_identifier(name: str, filled: Sequence[str]) -> bool:
     return bool(_IDENTIFIER.fullmatch(name.strip())) and not any("." in one or "," in one for one in filled[:50])
+
+
+def _are_pairs(filled: Sequence[str]) -> bool:
+    """Return whether most cells hold a second number in brackets, as 3 (2) does, which then is no sign of a note."""
+    return 2 * sum(bool(_SECOND_NUMBER.search(cell.strip()[-_LONGEST:])) for cell in filled) > len(filled)
 
 
 def _are_codes(filled: Sequence[str]) -> bool:

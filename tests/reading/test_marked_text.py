@@ -243,6 +243,28 @@ def test_rules_of_a_wide_screen_hold_and_those_of_a_small_one_do_not() -> None:
     assert parse(Path("a.html"), page.encode()).text == "two"
 
 
+def test_a_relative_link_to_a_sheet_of_an_archive_is_followed() -> None:
+    page = '<html><link rel="stylesheet" href="a.css"><p>kept</p><p class="a">gone</p></html>'
+    for at, sheet in (("http://x.example/", "http://x.example/a.css"), ("http://x.example/b/c.html", "a.css")):
+        parts = (("text/html", at, page), ("text/css", sheet, ".a{display:none}"))
+        written = "".join(f"--X\nContent-Type: {kind}\nContent-Location: {at}\n\n{text}\n" for kind, at, text in parts)
+        archive = f"MIME-Version: 1.0\nContent-Type: multipart/related; boundary=X\n\n{written}--X--\n"
+        assert parse(Path("a.mht"), archive.encode()).text == "kept"
+
+
+def test_a_numbered_table_of_codes_is_no_code() -> None:
+    for cell in ("<td><code>OK</code>", "<td class=postcode>N1 9GU"):
+        rows = "".join(f"<tr><td>{number}</td>{cell} {number}</td></tr>" for number in (0, 1))
+        text = parse(Path("a.html"), f"<p>Codes:</p><table>{rows}</table>".encode()).text
+        assert "```" not in text
+        assert "| 1 |" in text
+
+
+def test_a_struck_title_has_no_signs() -> None:
+    for title, shown in (("~~Old rules~~", "Old rules"), ("~~Old~~ New rules", "New rules")):
+        assert parse(Path("a.md"), f"# {title}\n\nThe rent is due.".encode()).title == shown
+
+
 def test_a_table_of_a_line_of_code_in_each_row_is_code() -> None:
     lines = "".join(f"<tr><td data-line-number={n}></td><td class=blob-code>go {n}</td></tr>" for n in (1, 2))
     assert "go 1\ngo 2" in parse(Path("a.html"), f"<p>Run:</p><table>{lines}</table>".encode()).text

@@ -311,6 +311,16 @@ def test_a_line_through_a_word_strikes_it_out_and_one_below_it_does_not() -> Non
     assert "~~80" not in said
 
 
+@pytest.mark.parametrize("down", [-3.0, 6.0])
+def test_the_edge_of_a_box_strikes_out_no_caption(down: float) -> None:
+    def draw(pdf: Any) -> None:
+        pdf.set_font("helvetica", size=12)
+        pdf.text(20, 40, "Tariff")
+        pdf.rect(19.5, min(38.7, 38.7 + down), pdf.get_string_width("Tariff") + 1, abs(down))
+
+    assert "~~" not in pdf_of(draw).text
+
+
 def test_large_words_across_the_lines_are_neither_title_nor_heading() -> None:
     def draw(pdf: Any) -> None:
         pdf.set_font("helvetica", size=80)

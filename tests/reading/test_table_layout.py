@@ -57,6 +57,14 @@ def test_labels_that_stand_once_a_group_belong_to_its_rows(tmp_path: Path) -> No
     assert "Row 3: Region: North; City: Aldra; Month: Feb; Amount: 20" in read(tmp_path / "a.xlsx").text
 
 
+def test_a_sign_of_a_table_of_signs_is_no_ditto_mark() -> None:
+    for signs in (["''", '"', "\u201d"], ["&", '"', "''"]):
+        rows = [(at, [sign, "a sign"]) for at, sign in enumerate(signs)]
+        assert [row[0] for _, row in fill_labels(rows)[0]] == signs
+    rows = [(0, ["Skua", "4"]), (1, ['"', "5"]), (2, ["''", "6"])]
+    assert [row[0] for _, row in fill_labels(rows)[0]] == ["Skua"] * 3
+
+
 @pytest.mark.parametrize(
     "rows",
     [
@@ -104,6 +112,8 @@ def test_a_header_of_two_rows_without_merged_cells_names_both() -> None:
     assert find_header(rows, marked=2).names == find_header(rows).names
     tall = [["Site", "Q1", "", "Q2", ""], ["", "kWh", "EUR", "kWh", "EUR"], ["Pier", "1", "2", "3", "4"]]
     assert find_header(tall).names == ("Site", "Q1 kWh", "Q1 EUR", "Q2 kWh", "Q2 EUR")
+    deep = [["", f"{n}", "", f"{n + 1}", "", ""] for n in range(20_000)]
+    assert find_header([*deep, *rows], marked=len(deep) + 2).names[2] == "2023 Tonnes"
     apart = [["", "Costs", "", "Income"], ["Port", "Staff", "Fuel", "Fares"], ["A", "1", "2", "3"]]
     assert find_header(apart).names == ("Port", "Staff", "Fuel", "Fares")
 

@@ -101,7 +101,7 @@ def test_numbers_with_any_sign_of_a_note_or_of_roughness_are_numbers() -> None:
     cells = [
         "approx. 500",
         "about 4",
-        "\u00b17",
+        "c. 7",
         "*1,200",
         "4,500 l*",
         "1,500\u00b9\u207e",
@@ -115,9 +115,19 @@ def test_numbers_with_any_sign_of_a_note_or_of_roughness_are_numbers() -> None:
     assert read.values == [500, 4, 7, 1200, 4500, 1500, 900, 800, 30, 5, 6]
 
 
-@pytest.mark.parametrize("cells", [["C500", "C400", "c300"], ["5 (kwh)", "6 (kwh)"], ["5 (million)"], ["5 (usd)"]])
+_SAID_BEHIND = [["12 (dozen)", "5 (negative)", "8 (lost)"], ["\u00b15", "\u00b17"], ["C.5", "C.7"]]
+
+
+@pytest.mark.parametrize(
+    "cells", [["C500", "C400", "c300"], ["5 (kwh)", "6 (kwh)"], ["5 (million)"], ["5 (usd)"], *_SAID_BEHIND]
+)
 def test_a_code_and_a_number_of_which_more_is_said_behind_it_are_no_rough_numbers(cells: list[str]) -> None:
     assert read_column("Load", cells).values == cells
+
+
+def test_a_second_number_in_the_brackets_of_most_cells_is_no_note() -> None:
+    assert read_column("Score", ["3 (2)", "6 (4)", "5"]).values == ["3 (2)", "6 (4)", "5"]
+    assert read_column("Score", ["3 (2)", "6", "5"]).values == [3, 6, 5]
 
 
 def test_ten_may_have_a_note() -> None:

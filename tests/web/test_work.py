@@ -115,6 +115,19 @@ def test_what_is_forgotten_while_a_text_is_checked_does_not_come_back(tmp_path: 
         assert history.last_work() == ([WORK] if forgets == "what has moved" else [])
 
 
+def test_what_others_did_last_stays_when_a_person_forgets(tmp_path: Path) -> None:
+    with closing(History(tmp_path)) as history:
+        answer, others = Answer("When?", "At seven.", "answered"), history.of("b")
+        for one in (history, others):
+            one.put_work(WORK, epoch=one.epoch())
+        kept = history.add(None, answer, epoch=history.epoch(), opens=True)
+        history.forget(str(kept))
+        assert (history.last_work(), others.last_work()) == ([], [WORK])
+        history.put_work(WORK, epoch=history.epoch())
+        history.forget_person()
+        assert (history.last_work(), others.last_work()) == ([], [WORK])
+
+
 def test_what_a_text_was_found_to_say_goes_with_the_documents_that_say_so(folder: Path, documents: Path) -> None:
     with served.client(folder) as opened:
         opened.post("/verify", data={"text": "Parental leave is 27 weeks.", "in": "ireland.md"})

@@ -20,6 +20,7 @@ _PARTS = ["thead", "tbody", "tfoot"]
 _LONGEST_CELL = 1000  # characters of a cell of data with a table in it; pages are laid out by longer ones
 _BLOCKS = [*_LAYOUT, "br", "p", "div", "li", "tr", "td", "th"]
 _COUNT, _NUMBER_AND_CODE = re.compile(r"\s*\d{1,6}\s*"), 2  # of a line of code; cells of its row
+_OF_LINE = re.compile(r"\bline|\bln\b|gutter")  # in the class of a cell with a number
 _INTEGER = re.compile(r"\s*([-+]?\d{1,9})(?!\d)")
 _LIST_STYLE = re.compile(r"(?:^|;)\s*list-style(?:-type)?\s*:[^;]*?([a-z-]+)\s*(?:;|$)", re.IGNORECASE)
 _SIGNS = {"disc", "circle", "square", "none"}  # of a list that is not numbered
@@ -133,10 +134,23 @@ def _join_rows_of_code(table: "Tag") -> None:
     numbers = [number.get_text().strip() or str(number.get("data-line-number", "")) for number, _ in rows]
     if not all(map(_COUNT.fullmatch, numbers)) or any(int(b) - int(a) != 1 for a, b in pairwise(numbers)):
         return
-    if all(code.find(["pre", "code"]) or "code" in str(code.get("class", "")) for _, code in rows):
+    if all(map(_are_number_and_code, rows)):
         written = "\n".join(code.get_text().strip("\n") for _, code in rows)
         table.clear()
         table.name, table.string = "pre", written
+
+
+def _are_number_and_code(row: Sequence["Tag"]) -> bool:
+    """Return whether the cells of a row are a line of code and its number; a code that stands for a number is none."""
+    number, code = row
+    if code.find("pre") or "code" in code.get_attribute_list("class"):
+        return True
+    counts_lines = number.has_attr("data-line-number") or _OF_LINE.search(_class(number))
+    return bool(counts_lines) and (code.find("code") is not None or "code" in _class(code))
+
+
+def _class(tag: "Tag") -> str:
+    return " ".join(name for name in tag.get_attribute_list("class") if name)
 
 
 def open_code(table: "Tag") -> None:

@@ -14,6 +14,7 @@ from email.message import Message as Part
 from html import escape, unescape
 from pathlib import PurePath
 from typing import cast
+from urllib.parse import urljoin
 
 from local_rag.document_records import Link
 from local_rag.errors import ReadError
@@ -91,21 +92,33 @@ def convert_mailbox(data: bytes) -> Converted:
     return reader.converted({}, is_listing=False)
 
 
-def _names(part: Part) -> Iterator[str]:
+def _address(base: str, name: str) -> str:
+    """Return an address that may be relative to another one; as it is written if it is none."""
+    try:
+        return urljoin(base, name.strip())
+    except ValueError:
+        return name.strip()
+
+
+def _names(part: Part, base: str) -> Iterator[str]:
     """Yield the addresses by which a page names another file of its archive."""
-    if location := str(part.get("Content-Location") or "").strip():
-        yield location
+    if location := _location(part):
+        yield _address(base, location)
     if identity := str(part.get("Content-ID") or "").strip(" <>"):
         yield f"cid:{identity}"
 
 
-def _sheets(page: bytes, styles: Mapping[str, Part]) -> bytes:
+def _location(part: Part) -> str:
+    return str(part.get("Content-Location") or "").strip()
+
+
+def _sheets(page: bytes, address: str, styles: Mapping[str, Part]) -> bytes:
     """Return the style sheets that a page of an archive links to, each for its media, as elements of the page."""
     found = list[bytes]()
     for link in _LINK.findall(page)[:_MOST_SHEETS]:
         written = _SAID.findall(link)
         said = {name.lower(): unescape((one or other).decode(errors="replace")) for name, one, other in written}
-        if part := styles.get(said.get(b"href", "").strip()):
+        if part := styles.get(_address(address, said.get(b"href", ""))):
             media = escape(said.get(b"media", "")).encode("ascii", "ignore")
             rules = _content(part)[:LONGEST_SHEET].decode("ascii", "ignore").replace("<", " ").encode()
             found.append(b'<style media="' + media + b'">' + rules + b"</style>")
@@ -118,9 +131,11 @@ def convert_web_archive(data: bytes) -> Converted:
     pages = [part for part in archive.walk() if part.get_content_type() in {"text/html", "application/xhtml+xml"}]
     if not pages:
         raise ReadError("not a web archive: no page in it")
-    styles = {name: part for part in archive.walk() if part.get_content_type() == "text/css" for name in _names(part)}
+    base = str(archive.get("Snapshot-Content-Location") or "").strip() or _location(archive) or _location(pages[0])
+    sheets = (part for part in archive.walk() if part.get_content_type() == "text/css")
+    styles = {name: part for part in sheets for name in _names(part, base)}
     first, *frames = (
-        convert_html(content + _sheets(content, styles), _charset(page))
+        convert_html(content + _sheets(content, _address(base, _location(page)), styles), _charset(page))
         for page, content in ((page, _content(page)) for page in pages[:_MOST_FRAMES])
     )
     sections = Sections()

@@ -2,11 +2,12 @@
 
 import ctypes
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice, pairwise, takewhile
+from itertools import islice, pairwise
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from local_rag.reading.converters.notation import subscript, superscript
@@ -52,16 +53,31 @@ class Rules:
     def strike(self, first: Box, last: Box, left: float, right: float) -> bool:
         """Return whether a level line, which these are sorted by height, runs through the middle of a whole word.
 
-        One that goes on beyond the words of the line, from `left` to `right`, is that of squared paper or of a table.
+        One that goes on beyond the words of the line, from `left` to `right`, is that of squared paper or of a table,
+        and one that upright lines meet at both ends is that of a box.
         """
         height = first[3] - first[1]
-        at = bisect_left(self.level, first[1] + _STRUCK_FROM * height, key=lambda one: one.at)
-        middle = takewhile(lambda one: one.at <= first[1] + _STRUCK_TO * height, islice(self.level, at, None))
+        low, high = first[1] + _STRUCK_FROM * height, first[1] + _STRUCK_TO * height
         slack = _TOUCHING * height
         return any(
-            left - height <= one.start <= first[0] + slack and last[2] - slack <= one.end <= right + height
-            for one in middle
+            left - height <= one.start <= first[0] + slack
+            and last[2] - slack <= one.end <= right + height
+            and not all(self._turns(one.at, end, slack, low, high) for end in (one.start, one.end))
+            for one in _between(self.level, low, high)
         )
+
+    def _turns(self, height: float, end: float, slack: float, low: float, high: float) -> bool:
+        """Return whether a level line goes on upright at one end, beyond the heights between which lines strike out."""
+        return any(
+            one.start - slack <= height <= one.end + slack and (one.start < low or one.end > high)
+            for one in _between(self.upright, end - slack, end + slack)
+        )
+
+
+def _between(rules: Sequence[Rule], low: float, high: float) -> Sequence[Rule]:
+    """Return the rules at these places, of those that are sorted by it."""
+    places = itemgetter(0)
+    return rules[bisect_left(rules, low, key=places) : bisect_right(rules, high, key=places)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ Row = Sequence[str]  # cells without line breaks, empty ones as ""
 Numbered = tuple[int, Row]  # with its number in the file
 
 _LOOK_AT = 50  # rows of a table that decide where its header is
+_MOST_LEVELS = 20  # rows of a marked header that may name groups
 _LEADING = 5  # columns among which the labels of groups begin
 _FEWEST_GROUPS = 2  # above columns of the same names
 _LONGEST_UNIT = 12  # characters
@@ -55,7 +56,7 @@ def find_header(rows: Sequence[Row], spanned: Collection[int] = (), marked: int 
     """
     if marked:
         parts = list(rows[:marked])
-        for at in range(marked - 2, -1, -1):
+        for at in range(marked - 2, max(marked - _MOST_LEVELS, 0) - 1, -1):
             parts[at] = _groups_above(parts[at], _joined(parts[at + 1 :])) or parts[at]
         return Header(0, marked, _joined(parts))
     counts = [sum(map(bool, row)) for row in rows[:_LOOK_AT]]
@@ -90,7 +91,8 @@ def fill_labels(rows: Sequence[Numbered], whole: Collection[int] = ()) -> tuple[
     """Give the rows below a header the labels that stand only in the first row of each group; return their columns.
 
     Labels stand left, each once; most rows have none, or what follows them is the same in several groups. Rows in
-    `whole`, of one cell or of a total have none. A ditto mark stands for the cell above it, in any column.
+    `whole`, of one cell or of a total have none. A ditto mark stands for the cell above it, in any column, if words or
+    a number stand there: in a table of signs it is one of them.
     """
     rows = _without_dittos(rows)
     first = min((at for _, row in rows for at, cell in enumerate(row[:_LEADING]) if cell), default=_LEADING)
@@ -124,9 +126,16 @@ def _without_dittos(rows: Sequence[Numbered]) -> Sequence[Numbered]:
         return rows
     written, above = list[Numbered](), list[str]()
     for number, row in rows:
-        above = [above[at] if cell.casefold() in _DITTO and at < len(above) else cell for at, cell in enumerate(row)]
+        above = [
+            above[at] if cell.casefold() in _DITTO and at < len(above) and _is_worded(above[at]) else cell
+            for at, cell in enumerate(row)
+        ]
         written.append((number, above))
     return written
+
+
+def _is_worded(cell: str) -> bool:
+    return any(map(str.isalnum, cell)) and cell.casefold() not in _DITTO
 
 
 def _starts_of_groups(body: Sequence[Sequence[str]], column: int, begins: Collection[int]) -> set[int]:
