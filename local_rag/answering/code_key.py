@@ -15,10 +15,9 @@ from local_rag.files import file_sha256
 from local_rag.keys import key_of
 from local_rag.llama.native import llama_build
 from local_rag.models.models_folder import shipped_models
-from local_rag.models.own_models import ONNX_FILE
-from local_rag.understanding.question_reader import CALIBRATION_FILE
 
 _PACKAGE = Path(__file__).parents[1]
+_READ = {".onnx", ".json"}  # weights and calibrations
 
 
 @cache
@@ -29,10 +28,9 @@ def answer_recipe(package: Path = _PACKAGE) -> str:
     """
     sources = sorted(path for path in package.rglob("*") if path.suffix in {".py", ".toml"})
     code = [[str(path.relative_to(package)), file_sha256(path)] for path in sources]
-    models = [
-        shipped_models() / name for name in ("minilm-l6-questions", "minilm-l6-rows")
-    ]  # what a question is read as
-    read = [file_sha256(folder / name) for folder in models for name in (ONNX_FILE, CALIBRATION_FILE)]
+    # What a question is read as.
+    models = [shipped_models() / name for name in ("minilm-l6-questions", "minilm-l6-rows")]
+    read = [file_sha256(file) for folder in models for file in sorted(folder.iterdir()) if file.suffix in _READ]
     return key_of("answer", code, read, _versions(), llama_build())
 
 

@@ -13,6 +13,7 @@ from local_rag.errors import QuestionError
 from local_rag.passage_records import Passage, found_passage
 from local_rag.store.database import Store
 from local_rag.store.relation_rows import paths_of_tables
+from local_rag.tables.checker import said_in_full
 from local_rag.tables.computation import NotComputableError, computation
 from local_rag.tables.mentions import ROWS, Mention, mentions
 from local_rag.tables.periods import find_periods
@@ -31,6 +32,9 @@ _MOST_BESIDE = 1  # words of a follow-up beside what it changes
 _FIRST_COLUMNS, _NAMED_COLUMNS = 2, 6  # that are kept of a table too wide to be read
 _SMALL = STOP_WORDS.union(*FUNCTION_WORDS.values())
 _NOTHING = 1e-30  # a probability
+_ALONE = 5.0  # the most that a score is said to be above the next one
+_OF_CHECKER = 1.0  # how much of what the checker says counts
+_MOST_CHECKED, _NEAR, _LEAST_SCORE = 8, 3.5, -5.0  # results, how far from the best score, and their least one
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -47,7 +51,9 @@ class FromRows:
 class Candidate:
     """A view with what was planned for it, the best `program` of those that have a result, and that result.
 
-    `total` is the log probability of all programs with the same result.
+    `total` is the log probability of all programs with the same result, and `results` how many different ones the view
+    has. `odds` are what the checker says of the query, and `rival` by how much the score is above that of the next
+    result.
     """
 
     view: View
@@ -56,11 +62,26 @@ class Candidate:
     program: Program
     total: float
     table: TableAnswer
+    results: int
+    odds: float = 0.0
+    rival: float = _ALONE
 
     @property
     def score(self) -> float:
-        """Return the log probability that the view fits and that the result is right."""
-        return -log1p(exp(-max(-30.0, min(30.0, self.fits)))) + self.total
+        """Return the log probability that the view fits and that the result is right, with what the checker says."""
+        return -log1p(exp(-max(-30.0, min(30.0, self.fits)))) + self.total + _OF_CHECKER * self.odds
+
+    @property
+    def said(self) -> str:
+        """Return its query and its result as the checker reads them."""
+        table = self.table
+        values = [str(table.value)] if table.value is not None else [one.label for one in table.values]
+        return said_in_full(table.said, values, self.view.label, [column.name for column in self.view.columns])
+
+    @property
+    def result(self) -> tuple[object, ...]:
+        """Return what is answered."""
+        return self.table.value, self.table.unit, self.table.values
 
     def features(self, question: str, common: Collection[str]) -> dict[str, float]:
         """Return what the probability depends on; `common` are words that questions about any table have."""
@@ -76,6 +97,10 @@ class Candidate:
             "empty": float(not self.table.count),
             "several": float(bool(self.program.direction) and self.table.value is None),
             "counts": float(self.program.operation == "count"),
+            "odds": max(-8.0, min(8.0, self.odds)),
+            "rival": min(_ALONE, self.rival),
+            "results": float(self.results),
+            "listed": log(1 + self.table.count) if self.program.operation == "list" else 0.0,
         }
 
 
@@ -110,28 +135,43 @@ def _probability(question: str, best: Candidate, planner: Planner) -> float:
 
 def best_candidate(question: str, views: Sequence[View], held: RelationSet, planner: Planner) -> Candidate | None:
     """Return the most probable result of all views; None if there is none."""
+    checked = candidates(question, views, held, planner)
+    best = max(checked, key=lambda one: one.score, default=None)
+    if best is None:
+        return None
+    others = (best.score - one.score for one in checked if one.result != best.result)
+    return replace(best, rival=min(others, default=_ALONE))
+
+
+def candidates(question: str, views: Sequence[View], held: RelationSet, planner: Planner) -> list[Candidate]:
+    """Return the results that the planner finds most probable, with what the checker says of their queries.
+
+    None if even the best one is far from probable, as for most questions that are not about rows.
+    """
     read = zip(views, planner.plan(question, views, held), strict=True)
-    found = [one for view, each in read if (one := _candidate(question, view, each, held, planner))]
-    return max(found, key=lambda one: one.score, default=None)
+    found = [one for view, each in read for one in _results(question, view, each, held, planner)]
+    least = max(_LEAST_SCORE, max((one.score for one in found), default=0.0) - _NEAR)
+    found = sorted((one for one in found if one.score >= least), key=lambda one: -one.score)[:_MOST_CHECKED]
+    odds = planner.checker.odds(question, [one.said for one in found])
+    return [replace(one, odds=each) for one, each in zip(found, odds, strict=True)]
 
 
-def _candidate(question: str, view: View, read: Read | None, held: RelationSet, planner: Planner) -> Candidate | None:
+def _results(question: str, view: View, read: Read | None, held: RelationSet, planner: Planner) -> Iterator[Candidate]:
+    """Yield each different result of the programs of a view, with the most probable one of those that have it."""
     if read is None:
         view = _narrowed(question, view, held)
         [read] = planner.plan(question, [view], held)
     if read is None:
-        return None
+        return
     planned, mentioned = read
     results = dict[object, list[tuple[Program, float, TableAnswer]]]()
     for program, total in planned.programs:
         if table := _result(program, view, mentioned, held, with_rows=False):
             results.setdefault((table.value, table.unit, table.values), []).append((program, total, table))
-    if not results:
-        return None
-    same = max(results.values(), key=lambda some: sum(exp(total) for _, total, _ in some))
-    program, _, table = same[0]
-    total = log(sum(exp(one) for _, one, _ in same) + _NOTHING)
-    return Candidate(view, tuple(mentioned), planned.fits, program, total, table)
+    for same in results.values():
+        program, _, table = same[0]
+        total = log(sum(exp(one) for _, one, _ in same) + _NOTHING)
+        yield Candidate(view, tuple(mentioned), planned.fits, program, total, table, len(results))
 
 
 def _with_rows(best: Candidate, held: RelationSet) -> Candidate | None:

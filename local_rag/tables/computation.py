@@ -1,5 +1,6 @@
 """Make a query of a program: its columns, and its conditions with their values, numbers and times."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -13,6 +14,10 @@ from local_rag.tables.views import View, ViewColumn
 _NUMBERS = {"more": (">", "more than"), "at least": (">=", "at least"), "less": ("<", "less than")}
 _NUMBERS |= {"at most": ("<=", "at most"), "is": ("=", "")}
 _PAIRS = {"more": (">", "more than"), "is": ("=", "the same as"), "is not": ("<>", "not the same as")}
+# What says that numbers are so much of each thing, of which a sum says nothing: "%", "£/t", "(l/s)", "unit price".
+_RATES = {"%", "\u2030"}
+_RATE_WORDS = r"\b(?:unit|per|pro|par)\b|einzelpreis|unitaire"
+_RATE_IN_NAME = re.compile(rf"[£$€¥] ?/ ?\w|[(\[][^()\[\]/]{{1,8}}/[^()\[\]/]{{1,8}}[)\]]|{_RATE_WORDS}", re.IGNORECASE)
 _BOTH = 2  # values of which the difference is asked
 
 
@@ -35,7 +40,10 @@ class Computation:
 
 def computation(program: Program, view: View, mentioned: Sequence[Mention]) -> Computation:
     """Return what a program computes; raise NotComputableError if its choices do not go together."""
-    return _Maker(program, view, mentioned).computation()
+    made = _Maker(program, view, mentioned).computation()
+    if any(_repeats(query) for query in (made.query, made.other) if query):
+        raise NotComputableError
+    return made
 
 
 class _Maker:
@@ -70,10 +78,7 @@ class _Maker:
             one, other = (replace(made, conditions=(*made.conditions, is_one_of(column, some))) for some in named)
             return Computation(one, other, "minus", (", ".join(named[0]), ", ".join(named[1])))
         operation: Operation = name  # type: ignore[assignment]
-        made = self._query(operation)
-        if _repeats(made):
-            raise NotComputableError
-        return Computation(made)
+        return Computation(self._query(operation))
 
     def _query(self, operation: Operation, *, without: int = NONE) -> Query:
         """Return the query with all conditions but those on the column `without`."""
@@ -83,6 +88,8 @@ class _Maker:
         shown = self._column(program.shown) if operation in {"distinct", "list", "top"} else None
         measure = self._column(program.measure) if operation in {"sum", "mean", "min", "max", "top"} else None
         if measure and (measure.kind == "text" or (measure.kind == "date" and operation in {"sum", "mean"})):
+            raise NotComputableError
+        if measure and operation == "sum" and (measure.unit in _RATES or _RATE_IN_NAME.search(measure.name)):
             raise NotComputableError
         if operation == "top" and (not direction or program.measure == program.shown):
             raise NotComputableError

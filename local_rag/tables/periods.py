@@ -13,6 +13,9 @@ _MONTH = rf"(?:{MONTH_NAME})\b\.?"
 _YEAR = r"(?:19|20)\d\d"
 _DAY_END = r"(?:st|nd|rd|th|er|\.)?"
 _DAY = re.compile(rf"\d{{1,2}}{_DAY_END}")
+_WEEKDAY = re.compile(r"(?<![a-z])(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?", re.IGNORECASE)
+_DAY_FIRST = re.compile(rf"(?:{_WEEKDAY.pattern})?\d{{1,2}}(?!\d)", re.IGNORECASE)
+_LETTER = re.compile(r"[^\W\d_]")
 _CENTURY = 2000
 _NTH = {"1": 1, "first": 1, "1st": 1, "2": 2, "second": 2, "2nd": 2, "3": 3, "third": 3, "3rd": 3, "4": 4, "fourth": 4}
 _NTH |= {"4th": 4, "last": 4}
@@ -20,7 +23,7 @@ _POINT = re.compile(
     r"(?P<week>\bweek of )?"
     r"(?:\b(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?)?(?:"
     rf"(?P<iso>\b{_YEAR}-\d\d-\d\d\b)|(?P<isomonth>\b{_YEAR}-(?:0\d|1[0-2])\b(?!-))"
-    rf"|(?P<dotted>\b\d{{1,2}}[./]\d{{1,2}}[./](?:{_YEAR}|\d\d)\b(?![./]))"
+    rf"|(?P<dotted>\b\d{{1,2}}[./]\d{{1,2}}[./](?:{_YEAR}|\d\d)\b(?![./]\d))"
     r"|(?<![\w./])(?P<anyyear>\d{1,2}\.\d{1,2}\.)(?=[\s?])"
     rf"|\b(?P<day>\d{{1,2}}){_DAY_END}(?: of| de)? (?P<daymonth>{_MONTH})(?:,?(?: of| de)? (?P<dayyear>{_YEAR}))?"
     rf"|\b(?P<monthday>{_MONTH}) (?P<dayafter>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<dayafteryear>{_YEAR}))?"
@@ -37,6 +40,7 @@ _WORDS_BETWEEN = r"(?:and|or|to|till|until|through|und|oder|bis|et|ou|au|y|o|a|a
 _JOINED = rf"(?:\s?[-\u2013\u2014]\s?|\s{_WORDS_BETWEEN})"
 _BETWEEN = re.compile(_JOINED, re.IGNORECASE)
 _DAY_BEFORE = re.compile(rf"(?<![\w.,/:-])(?P<day>\d{{1,2}}){_DAY_END}{_JOINED}$", re.IGNORECASE)
+_DAY_LISTED = re.compile(rf"(?<![\w.,/:-])(?P<day>\d{{1,2}}){_DAY_END}, ?$", re.IGNORECASE)
 _DAY_AFTER = re.compile(
     rf"{_JOINED}(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,? (?P<year>{_YEAR}))?(?=\s*(?:[?!,;)]|\.?$))", re.IGNORECASE
 )
@@ -86,15 +90,18 @@ def find_periods(question: str) -> list[Period]:
         end = points[-1].end if points else 0
         if point is None or point.start < end or match[0] in {"may", "march"}:  # the year of a day; verbs
             continue
-        points += [*_day_before(question, point, end), point, *_day_after(question, point)]
+        points += [*_days_before(question, point, end), point, *_day_after(question, point)]
     return [_with_year(question, one, other) for one, other in pairwise(points)] + points[-1:]
 
 
-def _day_before(question: str, point: Period, after: int) -> Iterator[Period]:
-    """Yield the day that shares the month of the next one: 13 in "between 13 and 17 Oct"."""
-    match = _DAY_BEFORE.search(question, max(after, point.start - _LONGEST_DAY), point.start)
-    if match and point.is_day:
-        yield from _of_its_month(point, match, point.first.year if point.first else None)
+def _days_before(question: str, point: Period, after: int) -> Iterator[Period]:
+    """Yield the days that share the month of the next one: 3 and 4 in "3, 4 and 5 May"."""
+    found, start, pattern = list[re.Match[str]](), point.start, _DAY_BEFORE
+    while point.is_day and (match := pattern.search(question, max(after, start - _LONGEST_DAY), start)):
+        found, start, pattern = [match, *found], match.start("day"), _DAY_LISTED
+    if _DAY_FIRST.match(point.words):
+        for match in found:
+            yield from _of_its_month(point, match, point.first.year if point.first else None)
 
 
 def _day_after(question: str, point: Period) -> Iterator[Period]:
@@ -109,7 +116,7 @@ def _of_its_month(point: Period, match: re.Match[str], year: int | None) -> Iter
     month = point.first.month if point.first else point.months[0]
     with suppress(ValueError):  # such as 31 February
         span = _day(date(year, month, int(match["day"]))) if year else _day_of_any_year(month, int(match["day"]))
-        words = _DAY.sub(match["day"], point.words, count=1)
+        words = _DAY.sub(match["day"], _WEEKDAY.sub("", point.words, count=1), count=1)
         yield Period(match.start("day"), match.end(), words, *span)
 
 
@@ -118,17 +125,22 @@ def _with_year(question: str, one: Period, other: Period) -> Period:
     if one.first or other.first is None or not _BETWEEN.fullmatch(question, one.end, other.start):
         return one
     year = other.first.year
-    first, after, *_ = (
-        _day(date(year, one.months[0], one.day)) if one.day else _months(str(year), one.months[0], one.months[-1])
-    )
-    if first is None or first >= other.first:
-        return one
-    return replace(one, words=f"{one.words} {year}", first=first, after=after, months=(), day=None)
+    with suppress(ValueError):  # such as 29 February 2025
+        first, after, *_ = (
+            _day(date(year, one.months[0], one.day)) if one.day else _months(str(year), one.months[0], one.months[-1])
+        )
+        if first and first < other.first:
+            return replace(one, words=f"{one.words} {year}", first=first, after=after, months=(), day=None)
+    return one
 
 
 def month_of(text: str) -> int | None:
-    """Return the month that a text names, such as the name of a sheet; None if it names none or more."""
-    found = {month for one in find_periods(text.replace("_", " ")) for month in one.months or one.months_of_year}
+    """Return the month that a text names, such as the name of a sheet; None if it names none or more.
+
+    Of numbers alone, a name says the number of a section: 3.2. Budget.
+    """
+    named = [one for one in find_periods(text.replace("_", " ")) if not one.months or _LETTER.search(one.words)]
+    found = {month for one in named for month in one.months or one.months_of_year}
     return found.pop() if len(found) == 1 else None
 
 

@@ -16,6 +16,7 @@ from local_rag.models.models_folder import shipped_models
 from local_rag.models.onnx_session import OnnxSession
 from local_rag.models.own_models import ONNX_FILE, TOKENIZER_FILE
 from local_rag.reading.ruler import read_tokenizer
+from local_rag.tables.checker import Checker, TrainedChecker
 from local_rag.tables.encoding import Encoded, encode
 from local_rag.tables.mentions import ROWS, Mention, mentions
 from local_rag.tables.program import DIRECTIONS, FILLED, GROUPED, NONE, OPERATIONS, PAIRS, PARTS, RELATIONS, Program
@@ -65,11 +66,12 @@ class Planner(Protocol):
     """The interface of a planner.
 
     `answer_from` is the least probability of an answer that is given. `common` are words that questions about any table
-    have.
+    have. `checker` reads a second time what the planner has found.
     """
 
     answer_from: float
     common: Collection[str]
+    checker: Checker
 
     def plan(self, question: str, views: Sequence[View], held: RelationSet) -> Sequence[Read | None]:
         """Return the most probable program of a question for each view; None for a view that is too wide to be read."""
@@ -89,6 +91,7 @@ class TrainedPlanner:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
         self._session = OnnxSession(path, self._tokenizer)
+        self.checker: Checker = TrainedChecker(folder)
         calibration = json.loads((folder / CALIBRATION_FILE).read_bytes())
         self._bias, self._weights = calibration["bias"], calibration["weights"]
         self.answer_from: float = calibration["answer_from"]

@@ -121,11 +121,25 @@ def _count(query: Query, held: RelationSet) -> _Counts:
 
 def _may_be_none(query: Query, held: RelationSet) -> bool:
     """Return whether it is an answer that no row is found; not if the table has none at all of a time."""
-    if query.operation != "count":
-        return query.operation == "whether"
+    if query.operation not in {"count", "whether"}:
+        return False
     times = (one for one in query.conditions if one.column.kind == "date" or _holds_years(one.column))
-    is_guessed = any(len(one.values) > 1 for one in query.conditions)
+    is_guessed = query.operation == "count" and any(len(one.values) > 1 for one in query.conditions)
     return not is_guessed and all(_count(replace(query, conditions=(one,)), held).rows for one in times)
+
+
+def _numbers_rows(column: ViewColumn, query: Query, held: RelationSet) -> bool:
+    """Return whether the numbers of a column only tell rows apart: of the first one, all different and whole."""
+    if column != query.view.columns[0] or column.unit:
+        return False
+    every = replace(query, operation="count", measure=None, conditions=(), group=None)
+    value = value_of_sql(column)
+    columns = f"count({value}), count(DISTINCT {value}), sum({value} = CAST({value} AS INTEGER))"
+    key = ("numbers rows", query.view.source, column.sql, query.view.head)
+    if key not in held.known:
+        [(rows, different, whole)] = _found(every, held, columns).rows
+        held.known[key] = rows == different == whole
+    return bool(held.known[key])
 
 
 def _holds_years(column: ViewColumn) -> bool:
@@ -134,6 +148,8 @@ def _holds_years(column: ViewColumn) -> bool:
 
 def _scalar(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
     if query.measure and not counts.valued:
+        raise NoRowsError
+    if query.operation in {"sum", "mean"} and query.measure and _numbers_rows(query.measure, query, held):
         raise NoRowsError
     value = value_sql(query)
     if len(by_unit := _by_unit(query, held)) > 1:

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from local_rag.answer_records import TableAnswer, TableValue
 from local_rag.tables.answer import FromRows, answer_from_rows, views_for
+from local_rag.tables.checker import Checker
 from local_rag.tables.mentions import mentions
 from local_rag.tables.planner import Planned, Read
 from local_rag.tables.program import Program
@@ -16,11 +18,22 @@ from local_rag.tables.views import View
 from scripts.benchmarks.sheets import is_right, open_tables
 
 
+class CheckerOfWords:
+    """Say of each query that it is what is asked if it has certain words, and that it is not otherwise."""
+
+    def __init__(self, words: str = "", odds: float = 4.0) -> None:
+        self._words, self._odds = words, odds
+
+    def odds(self, question: str, queries: Sequence[str]) -> Sequence[float]:
+        return [self._odds if self._words in one else -self._odds for one in queries]
+
+
 class PlannerOfFields:
     """Plan what is given for a view with certain columns: all values and times that a question names are conditions."""
 
     answer_from = 0.5
     common: Collection[str] = ()
+    checker: Checker = CheckerOfWords()
 
     def __init__(self, fields: Mapping[str, str], *, fits: float = 5.0, total: float = -0.1) -> None:
         self._fields, self._fits, self._total = fields, fits, total
@@ -63,6 +76,27 @@ def test_what_is_not_sure_enough_is_left_to_the_passages(tables: RelationSet) ->
 
 def test_a_name_that_no_row_has_leaves_the_question_to_the_passages(tables: RelationSet) -> None:
     assert answer_from_rows("net of Globex", tables, planner=SUM) is None
+
+
+def test_of_two_results_the_one_answers_that_the_checker_reads_as_asked(tables: RelationSet) -> None:
+    class SumOrHighest(PlannerOfFields):
+        def read(self, question: str, view: View, held: RelationSet) -> Read | None:
+            read = super().read(question, view, held)
+            if read is None:
+                return None
+            [(program, total)] = read[0].programs
+            other = replace(program, operation="max")
+            return Planned(((program, total), (other, total - 0.2)), read[0].fits), read[1]
+
+    def asked(words: str) -> object:
+        planner = SumOrHighest({"operation": "sum", "measure": "Net EUR"})
+        planner.checker = CheckerOfWords(words)
+        found = answer_from_rows("net of all orders?", tables, planner=planner)
+        return found and found.table.value
+
+    assert asked("sum of Net EUR") == 1450.5
+    assert asked("highest of Net EUR") == 1200
+    assert asked("") == 1450.5
 
 
 def test_programs_with_the_same_result_add_up(tables: RelationSet) -> None:

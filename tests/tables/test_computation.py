@@ -276,8 +276,44 @@ def test_a_join_adds_no_numbers_that_it_repeats(tmp_path: Path) -> None:
         for operation in ("sum", "mean"):
             with pytest.raises(NotComputableError):
                 computed_of(view, tables, operation, "chair", measure="Worth", where={("Type", "Chair"): "is"})
+        with pytest.raises(NotComputableError):
+            computed_of(
+                view, tables, "difference of sums", "chair hoist", shown="Type", measure="Worth",
+                where={("Type", "Chair"): "is", ("Type", "Hoist"): "is"},
+            )  # fmt: skip
         assert computed_of(view, tables, "sum", "bo", measure="Worth", where={("Borrower", "Bo"): "is"}).value == 50
         assert computed_of(view, tables, "count", "chair", where={("Type", "Chair"): "is"}).value == 2
+
+
+@pytest.mark.parametrize("name", ["Price £/night", "Yield (l/s)", "Unit price", "Einzelpreis EUR", "Share %"])
+def test_so_much_of_each_thing_is_averaged_but_not_added(tmp_path: Path, name: str) -> None:
+    with opened(tmp_path, {"stays.csv": f"Guest,{name}\nAnn,10\nBo,20\nCy,30\n"}) as tables:
+        [view] = map(view_of, tables.named)
+        measure = view.columns[1].name
+        with pytest.raises(NotComputableError):
+            computed_of(view, tables, "sum", measure=measure)
+        assert computed_of(view, tables, "mean", measure=measure).value == 20
+
+
+def test_the_numbers_of_rows_are_neither_added_nor_averaged(tmp_path: Path) -> None:
+    files = {"dockets.csv": "Docket,Pieces\n301,2\n302,2\n303,5\n", "loads.csv": "Load,Day\n3,1\n4,2\n3,3\n"}
+    with opened(tmp_path, files) as tables:
+        for operation in ("sum", "mean"):
+            with pytest.raises(NoRowsError):
+                computed(tables, "dockets", operation, measure="Docket")
+        assert computed(tables, "dockets", "max", measure="Docket").value == 303
+        assert computed(tables, "dockets", "sum", measure="Pieces").value == 9
+        assert computed(tables, "loads", "sum", measure="Load").value == 10
+
+
+def test_whether_there_is_a_row_is_not_told_of_a_time_that_the_table_lacks(tables: RelationSet) -> None:
+    def asked(month: str) -> TableAnswer:
+        where = {("Order date", month): "is", ("Status", "Open"): "is"}
+        return computed(tables, "orders_2024", "whether", f"open in {month}", where=where)
+
+    assert asked("Feb 2024").value == "no"
+    with pytest.raises(NoRowsError):
+        asked("Feb 2027")
 
 
 def test_what_no_row_has_is_no_value(tables: RelationSet) -> None:

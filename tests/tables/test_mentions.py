@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from local_rag.tables.mentions import ROWS, Mention, mentions
-from local_rag.tables.periods import find_periods
+from local_rag.tables.periods import find_periods, month_of
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import View, view_of
 
@@ -93,6 +93,11 @@ def test_a_week_is_named_by_a_day_of_it() -> None:
         ("Oct 13 to 17, 2025", ["2025-10-13", "2025-10-17"]),
         ("from 1 Feb to 30 April 2025", ["2025-02-01", "2025-04-30"]),
         ("up to 12/03/25", ["2025-03-12"]),
+        ("on 3, 4 and 5 May 2025", ["2025-05-03", "2025-05-04", "2025-05-05"]),
+        ("more than 5, on 4 May 2025", ["2025-05-04"]),
+        ("How many calls until 13.10.2025. And of whom?", ["2025-10-13"]),
+        ("more than 5 and 2025-10-17", ["2025-10-17"]),
+        ("more than 5 and Oct 17, 2025", ["2025-10-17"]),
     ],
 )
 def test_a_day_is_read_in_each_language_and_shares_what_the_next_one_has(question: str, days: list[str]) -> None:
@@ -111,3 +116,17 @@ def test_a_day_of_any_year_shares_the_month_of_the_next_one(question: str, days:
 def test_a_time_before_another_has_its_year_and_none_that_comes_after_it() -> None:
     assert [one.words for one in find_periods("from Feb to April 2025")] == ["Feb 2025", "April 2025"]
     assert find_periods("from Oct to April 2025")[0].first is None
+
+
+def test_a_day_that_the_year_of_the_next_one_lacks_keeps_its_own() -> None:
+    assert [str(one.first) for one in find_periods("from 29 Feb to 3 March 2025")] == ["None", "2025-03-03"]
+    assert [str(one.first) for one in find_periods("from 29 Feb to 3 March 2024")] == ["2024-02-29", "2024-03-03"]
+
+
+def test_a_shared_month_brings_no_day_of_the_week() -> None:
+    found = find_periods("between Monday 13 and Friday 17 Oct")
+    assert [one.words for one in found] == ["13 Oct", "Friday 17 Oct"]
+
+
+def test_the_number_of_a_section_in_the_name_of_a_sheet_is_no_month() -> None:
+    assert [month_of(name) for name in ("3.2. Budget", "5 March", "Mar_2025")] == [None, 3, 3]

@@ -16,7 +16,8 @@ import numpy as np
 
 from local_rag.tables.planner import CALIBRATION_FILE
 
-FEATURES = ("fits", "total", "unused", "names", "words", "conditions", "empty", "several", "counts")
+FEATURES = ("fits", "total", "odds", "rival", "results", "unused", "names", "words")
+FEATURES += ("conditions", "empty", "several", "counts", "listed")
 _DECAY = 0.001  # of the weights
 _FEWEST = 20  # right answers that say something of a threshold
 
