@@ -17,6 +17,7 @@ Number = int | float
 _MOST_VALUES = 200  # of a list or of groups
 _MOST_NAMED = 3  # cells that are no numbers
 _MOST_EQUAL = 5  # rows beside the highest ones
+_FEWEST_NUMBERED = 10  # rows whose numbers, all different and whole, are those of the rows
 _MOST_KNOWN = 5000  # of what was computed from tables that are held
 _LARGEST_KEPT = 5_000_000  # characters of the rows that are kept with an answer
 _QUOTED_OR_MARK = re.compile(r"""\"[^"]*"|'[^']*'|\?""")
@@ -138,7 +139,7 @@ def _numbers_rows(column: ViewColumn, query: Query, held: RelationSet) -> bool:
     key = ("numbers rows", query.view.source, column.sql, query.view.head)
     if key not in held.known:
         [(rows, different, whole)] = _found(every, held, columns).rows
-        held.known[key] = rows == different == whole
+        held.known[key] = rows == different == whole and rows >= _FEWEST_NUMBERED
     return bool(held.known[key])
 
 

@@ -296,14 +296,15 @@ def test_so_much_of_each_thing_is_averaged_but_not_added(tmp_path: Path, name: s
 
 
 def test_the_numbers_of_rows_are_neither_added_nor_averaged(tmp_path: Path) -> None:
-    files = {"dockets.csv": "Docket,Pieces\n301,2\n302,2\n303,5\n", "loads.csv": "Load,Day\n3,1\n4,2\n3,3\n"}
+    files = {"dockets.csv": "Docket,Pieces\n" + "".join(f"{301 + row},2\n" for row in range(12))}
+    files["loads.csv"] = "Load,Day\n3,1\n4,2\n5,3\n"  # too few to tell
     with opened(tmp_path, files) as tables:
         for operation in ("sum", "mean"):
             with pytest.raises(NoRowsError):
                 computed(tables, "dockets", operation, measure="Docket")
-        assert computed(tables, "dockets", "max", measure="Docket").value == 303
-        assert computed(tables, "dockets", "sum", measure="Pieces").value == 9
-        assert computed(tables, "loads", "sum", measure="Load").value == 10
+        assert computed(tables, "dockets", "max", measure="Docket").value == 312
+        assert computed(tables, "dockets", "sum", measure="Pieces").value == 24
+        assert computed(tables, "loads", "sum", measure="Load").value == 12
 
 
 def test_whether_there_is_a_row_is_not_told_of_a_time_that_the_table_lacks(tables: RelationSet) -> None:
