@@ -19,13 +19,14 @@ from local_rag.tables.mentions import ROWS, Mention, mentions
 from local_rag.tables.periods import find_periods
 from local_rag.tables.planner import Planner, Read, shipped_planner
 from local_rag.tables.program import Program
-from local_rag.tables.relation_set import NamedRelation, RelationSet
+from local_rag.tables.relation_set import MOST_ROWS, NamedRelation, RelationSet
 from local_rag.tables.run import NoRowsError, run
 from local_rag.tables.views import View, are_versions, joins, name_of_part, parts_named, unions, view_of
 from local_rag.text.languages import FUNCTION_WORDS
 from local_rag.text.tokens import STOP_WORDS, key_of_word, word_keys
 
 _MOST_RELATIONS = 6  # that are read closely
+_MOST_PARTS = 400  # that SQLite takes as one table
 _MOST_VERSIONS = 3  # whose values are named beside the newest one's
 _MOST_CITED = 10  # tables
 _MOST_BESIDE = 1  # words of a follow-up beside what it changes
@@ -33,7 +34,6 @@ _FIRST_COLUMNS, _NAMED_COLUMNS = 2, 6  # that are kept of a table too wide to be
 _SMALL = STOP_WORDS.union(*FUNCTION_WORDS.values())
 _NOTHING = 1e-30  # a probability
 _ALONE = 5.0  # the most that a score is said to be above the next one
-_OF_CHECKER = 1.0  # how much of what the checker says counts
 _MOST_CHECKED, _NEAR, _LEAST_SCORE = 8, 3.5, -5.0  # results, how far from the best score, and their least one
 _WORD = re.compile(r"[^\W_]+")
 
@@ -69,7 +69,7 @@ class Candidate:
     @property
     def score(self) -> float:
         """Return the log probability that the view fits and that the result is right, with what the checker says."""
-        return -log1p(exp(-max(-30.0, min(30.0, self.fits)))) + self.total + _OF_CHECKER * self.odds
+        return -log1p(exp(-max(-30.0, min(30.0, self.fits)))) + self.total + self.odds
 
     @property
     def said(self) -> str:
@@ -146,7 +146,7 @@ def best_candidate(question: str, views: Sequence[View], held: RelationSet, plan
 def candidates(question: str, views: Sequence[View], held: RelationSet, planner: Planner) -> list[Candidate]:
     """Return the results that the planner finds most probable, with what the checker says of their queries.
 
-    None if even the best one is far from probable, as for most questions that are not about rows.
+    No results if even the best one is far from probable, as for most questions that are not about rows.
     """
     read = zip(views, planner.plan(question, views, held), strict=True)
     found = [one for view, each in read for one in _results(question, view, each, held, planner)]
@@ -252,6 +252,8 @@ def views_for(question: str, held: RelationSet) -> Iterator[View]:
         view
         for view in unions(held.named)
         if set(view.relations) & set(relations)
+        and len(view.relations) <= _MOST_PARTS
+        and sum(one.stored.rows for one in view.relations) <= MOST_ROWS
         and not any(are_versions(one, other, held) for one, other in pairwise(view.relations))
     ]
     parts = {part for view in wholes for part in view.relations}

@@ -16,8 +16,9 @@ _NUMBERS |= {"at most": ("<=", "at most"), "is": ("=", "")}
 _PAIRS = {"more": (">", "more than"), "is": ("=", "the same as"), "is not": ("<>", "not the same as")}
 # What says that numbers are so much of each thing, of which a sum says nothing: "%", "£/t", "(l/s)", "unit price".
 _RATES = {"%", "\u2030"}
-_RATE_WORDS = r"\b(?:unit|per|pro|par)\b|einzelpreis|unitaire"
-_RATE_IN_NAME = re.compile(rf"[£$€¥] ?/ ?\w|[(\[][^()\[\]/]{{1,8}}/[^()\[\]/]{{1,8}}[)\]]|{_RATE_WORDS}", re.IGNORECASE)
+_EACH = r"(?:units?|pieces?|pcs?|items?|persons?|heads?|nights?|hours?|hrs?|kg|t|l|m²?|m³|km|ha|h|s|min|kwh)\b"
+_RATE_WORDS = r"\bunit (?:price|cost|rate)|(?:einzel|stück)preis|prix unitaire"
+_RATE_IN_NAME = re.compile(rf"[£$€¥] ?/|\w ?/ ?{_EACH}|\bper {_EACH}|{_RATE_WORDS}", re.IGNORECASE)
 _BOTH = 2  # values of which the difference is asked
 
 

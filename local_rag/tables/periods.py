@@ -179,10 +179,10 @@ def _span(part: re.Match[str]) -> _Span:  # noqa: PLR0911  a table, in fact
         month = month_number(part["month"])
         return _months(part["monthyear"], month, month)
     if number := part["quarter"] or part["quarterafter"] or part["nth"]:
-        quarter, given = _NTH[number.lower()], part["quarteryear"] or part["yearfirst"] or part["nthyear"]
+        quarter, given = _NTH[number.casefold()], part["quarteryear"] or part["yearfirst"] or part["nthyear"]
         return _months(given, 3 * quarter - 2, 3 * quarter)
     if number := part["half"] or part["halfnumber"]:
-        first = 6 * _NTH[number.lower()] - 5
+        first = 6 * _NTH[number.casefold()] - 5
         return _months(part["halfyear"], first, first + 5)
     return _months(part["year"], 1, len(MONTHS))
 

@@ -14,9 +14,9 @@ from local_rag.errors import ModelError
 from local_rag.model_records import probability_of
 from local_rag.models.models_folder import shipped_models
 from local_rag.models.onnx_session import OnnxSession
-from local_rag.models.own_models import ONNX_FILE, TOKENIZER_FILE
+from local_rag.models.own_models import ONNX_FILE
 from local_rag.reading.ruler import read_tokenizer
-from local_rag.tables.checker import Checker, TrainedChecker
+from local_rag.tables.checker import TOKENIZER, Checker, TrainedChecker
 from local_rag.tables.encoding import Encoded, encode
 from local_rag.tables.mentions import ROWS, Mention, mentions
 from local_rag.tables.program import DIRECTIONS, FILLED, GROUPED, NONE, OPERATIONS, PAIRS, PARTS, RELATIONS, Program
@@ -25,7 +25,6 @@ from local_rag.tables.views import View
 
 CALIBRATION_FILE = "calibration.json"
 SHIPPED = shipped_models() / "minilm-l6-rows"
-_TOKENIZER = shipped_models() / "minilm-l6-reader" / TOKENIZER_FILE  # that of all MiniLM models
 ROLES = ("measure", "shown", "group", "left", "right")
 # What of the vector of the whole question is what: whether the view fits, the operation, and the small choices.
 SIZES = {
@@ -87,9 +86,7 @@ class TrainedPlanner:
         path = folder / ONNX_FILE
         if not path.is_file():
             raise ModelError(f"The planner of rows is missing: {path}; reinstall local-rag, which comes with it.")
-        self._tokenizer = read_tokenizer(_TOKENIZER)
-        self._tokenizer.no_padding()
-        self._tokenizer.no_truncation()
+        self._tokenizer = read_tokenizer(TOKENIZER)
         self._session = OnnxSession(path, self._tokenizer)
         self.checker: Checker = TrainedChecker(folder)
         calibration = json.loads((folder / CALIBRATION_FILE).read_bytes())

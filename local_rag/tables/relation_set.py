@@ -18,7 +18,7 @@ from local_rag.store.relation_rows import StoredRelation, relation_blocks, relat
 from local_rag.text.names_apart import names_apart
 from local_rag.text.tokens import folded
 
-_MOST_ROWS = 1_500_000  # in memory: of a set, and of all sets that are kept
+MOST_ROWS = 1_500_000  # in memory: of a set, and of all sets that are kept
 _MOST_SETS = 4  # of different filters and limits, that are kept
 _LONGEST_NAME = 60  # characters of a table
 _RESERVED, _RESERVED_PREFIX = frozenset({"rowid", "oid", "_rowid_"}), "sqlite_"  # of columns, of tables
@@ -87,7 +87,7 @@ class RelationSet:
         if reason := next((self.left_out[one] for one in wanted if one in self.left_out), ""):
             raise LeftOutError(reason)
         if missing := [one for one in wanted if one not in self._held]:
-            if self.rows + self._rows_of(missing) > _MOST_ROWS:
+            if self.rows + self._rows_of(missing) > MOST_ROWS:
                 self._require_room(wanted)
                 self.close()
                 missing = wanted
@@ -100,11 +100,11 @@ class RelationSet:
 
     def _require_room(self, tables: Sequence[str]) -> None:
         for one in tables:
-            if self._rows_of([one]) > _MOST_ROWS:
-                self._leave_out(self._by_table[one], f"more than {_MOST_ROWS:,} rows")
-        if self._rows_of(tables) > _MOST_ROWS:
+            if self._rows_of([one]) > MOST_ROWS:
+                self._leave_out(self._by_table[one], f"more than {MOST_ROWS:,} rows")
+        if self._rows_of(tables) > MOST_ROWS:
             raise QuestionError(
-                f"{', '.join(tables)[:200]} have more than {_MOST_ROWS:,} rows together; ask about fewer tables."
+                f"{', '.join(tables)[:200]} have more than {MOST_ROWS:,} rows together; ask about fewer tables."
             )
 
     def _copy_from(self, store: Store, relation: NamedRelation) -> None:
@@ -169,7 +169,7 @@ class HeldRows:
             if known := self.sets.pop(key, None):
                 known.close()
             self.sets[key] = one
-        while len(self.sets) > _MOST_SETS or (len(self.sets) > 1 and self._rows > _MOST_ROWS):
+        while len(self.sets) > _MOST_SETS or (len(self.sets) > 1 and self._rows > MOST_ROWS):
             self.sets.pop(next(iter(self.sets))).close()
 
     @property

@@ -17,7 +17,7 @@ Number = int | float
 _MOST_VALUES = 200  # of a list or of groups
 _MOST_NAMED = 3  # cells that are no numbers
 _MOST_EQUAL = 5  # rows beside the highest ones
-_FEWEST_NUMBERED = 10  # rows whose numbers, all different and whole, are those of the rows
+_FEWEST_NUMBERED, _MOST_APART = 10, 3  # rows that a first column may number, and numbers for each of them
 _MOST_KNOWN = 5000  # of what was computed from tables that are held
 _LARGEST_KEPT = 5_000_000  # characters of the rows that are kept with an answer
 _QUOTED_OR_MARK = re.compile(r"""\"[^"]*"|'[^']*'|\?""")
@@ -76,6 +76,8 @@ def _of_one(query: Query, held: RelationSet, *, with_rows: bool) -> TableAnswer:
     counts = _count(query, held)
     if not counts.rows and not _may_be_none(query, held):
         raise NoRowsError
+    if query.operation in {"sum", "mean"} and query.measure and _numbers_rows(query.measure, query, held):
+        raise NoRowsError
     if query.operation == "list":
         answer = _listed(query, held)
     elif query.operation == "whether":
@@ -124,22 +126,27 @@ def _may_be_none(query: Query, held: RelationSet) -> bool:
     """Return whether it is an answer that no row is found; not if the table has none at all of a time."""
     if query.operation not in {"count", "whether"}:
         return False
-    times = (one for one in query.conditions if one.column.kind == "date" or _holds_years(one.column))
+    # A condition without parameters compares two columns, or asks for empty cells.
+    times = (
+        one for one in query.conditions if one.parameters and (one.column.kind == "date" or _holds_years(one.column))
+    )
     is_guessed = query.operation == "count" and any(len(one.values) > 1 for one in query.conditions)
     return not is_guessed and all(_count(replace(query, conditions=(one,)), held).rows for one in times)
 
 
 def _numbers_rows(column: ViewColumn, query: Query, held: RelationSet) -> bool:
-    """Return whether the numbers of a column only tell rows apart: of the first one, all different and whole."""
+    """Return whether the numbers of a column only tell rows apart: of the first one, whole, different and close."""
     if column != query.view.columns[0] or column.unit:
         return False
     every = replace(query, operation="count", measure=None, conditions=(), group=None)
     value = value_of_sql(column)
-    columns = f"count({value}), count(DISTINCT {value}), sum({value} = CAST({value} AS INTEGER))"
+    columns = (
+        f"count({value}), count(DISTINCT {value}), sum({value} = CAST({value} AS INTEGER)), max({value}) - min({value})"
+    )
     key = ("numbers rows", query.view.source, column.sql, query.view.head)
     if key not in held.known:
-        [(rows, different, whole)] = _found(every, held, columns).rows
-        held.known[key] = rows == different == whole and rows >= _FEWEST_NUMBERED
+        [(rows, different, integers, span)] = _found(every, held, columns).rows
+        held.known[key] = rows == different == integers and rows >= _FEWEST_NUMBERED and span <= _MOST_APART * rows
     return bool(held.known[key])
 
 
@@ -149,8 +156,6 @@ def _holds_years(column: ViewColumn) -> bool:
 
 def _scalar(query: Query, held: RelationSet, counts: _Counts) -> TableAnswer:
     if query.measure and not counts.valued:
-        raise NoRowsError
-    if query.operation in {"sum", "mean"} and query.measure and _numbers_rows(query.measure, query, held):
         raise NoRowsError
     value = value_sql(query)
     if len(by_unit := _by_unit(query, held)) > 1:

@@ -295,6 +295,13 @@ def test_so_much_of_each_thing_is_averaged_but_not_added(tmp_path: Path, name: s
         assert computed_of(view, tables, "mean", measure=measure).value == 20
 
 
+@pytest.mark.parametrize("name", ["Hours per week", "Amount (w/o VAT)", "Passengers (in/out)", "Spend (2023/24)"])
+def test_what_only_looks_like_a_rate_is_added(tmp_path: Path, name: str) -> None:
+    with opened(tmp_path, {"sums.csv": f"Guest,{name}\nAnn,10\nBo,20\nCy,30\n"}) as tables:
+        [view] = map(view_of, tables.named)
+        assert computed_of(view, tables, "sum", measure=view.columns[1].name).value == 60
+
+
 def test_the_numbers_of_rows_are_neither_added_nor_averaged(tmp_path: Path) -> None:
     files = {"dockets.csv": "Docket,Pieces\n" + "".join(f"{301 + row},2\n" for row in range(12))}
     files["loads.csv"] = "Load,Day\n3,1\n4,2\n5,3\n"  # too few to tell
@@ -313,6 +320,7 @@ def test_whether_there_is_a_row_is_not_told_of_a_time_that_the_table_lacks(table
         return computed(tables, "orders_2024", "whether", f"open in {month}", where=where)
 
     assert asked("Feb 2024").value == "no"
+    assert computed(tables, "orders_2024", "whether", filled={"Order date": "empty"}).value == "no"
     with pytest.raises(NoRowsError):
         asked("Feb 2027")
 

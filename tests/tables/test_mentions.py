@@ -130,3 +130,8 @@ def test_a_shared_month_brings_no_day_of_the_week() -> None:
 
 def test_the_number_of_a_section_in_the_name_of_a_sheet_is_no_month() -> None:
     assert [month_of(name) for name in ("3.2. Budget", "5 March", "Mar_2025")] == [None, 3, 3]
+
+
+@pytest.mark.parametrize("question", ["\u017fecond quarter 2024", "fir\u017ft half 2024", "la\u017ft quarter"])
+def test_a_long_s_is_an_s(question: str) -> None:
+    assert len(find_periods(question)) == 1

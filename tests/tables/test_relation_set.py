@@ -86,21 +86,21 @@ def test_damage_of_the_file_is_no_table_that_is_left_out(store: Store) -> None:
 
 
 def test_no_more_rows_are_held_than_the_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_ROWS", 7)
+    monkeypatch.setattr(module, "MOST_ROWS", 7)
     with closing(open_set(store)) as tables:
         with pytest.raises(QuestionError, match="more than 7 rows together"):
             tables.query("SELECT 1 /* odd orders loads */")
         for first, second in (("odd", "orders"), ("orders", "loads"), ("loads", "odd")):
             tables.query(f"SELECT 1 FROM {first}, {second}")
             assert tables.rows == 6
-        monkeypatch.setattr(module, "_MOST_ROWS", 2)
+        monkeypatch.setattr(module, "MOST_ROWS", 2)
         tables.close()
         with pytest.raises(LeftOutError, match="more than 2 rows"):
             tables.hold(["odd"])
 
 
 def test_all_kept_sets_together_hold_no_more_than_the_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_MOST_ROWS", 7)
+    monkeypatch.setattr(module, "MOST_ROWS", 7)
     kept, sets = HeldRows(), [open_set(store) for _ in range(4)]
     for number, one in enumerate(sets):
         one.hold(["odd"])

@@ -338,7 +338,7 @@ def test_numbers_in_words_of_two_versions_are_told_apart(
         ("Which discount should charities get?", "Charities get 25 %.", ""),
         ("Which discount should schools get?", "Schools get 15 %.", "Group: Schools; Discount: 10 %"),
         (
-            "What should Planner Plus cost in 2025?",
+            "Why should Planner Plus cost what it does in 2025?",
             "Planner Plus costs 12 EUR per month.",
             "Product: Planner Plus; Price per month (EUR): 10",
         ),
