@@ -81,7 +81,7 @@ class Candidate:
     @property
     def result(self) -> tuple[object, ...]:
         """Return what is answered."""
-        return self.table.value, self.table.unit, self.table.values
+        return _answered_by(self.table)
 
     def features(self, question: str, common: Collection[str]) -> dict[str, float]:
         """Return what the probability depends on; `common` are words that questions about any table have."""
@@ -167,7 +167,7 @@ def _results(question: str, view: View, read: Read | None, held: RelationSet, pl
     results = dict[object, list[tuple[Program, float, TableAnswer]]]()
     for program, total in planned.programs:
         if table := _result(program, view, mentioned, held, with_rows=False):
-            results.setdefault((table.value, table.unit, table.values), []).append((program, total, table))
+            results.setdefault(_answered_by(table), []).append((program, total, table))
     for same in results.values():
         program, _, table = same[0]
         total = log(sum(exp(one) for _, one, _ in same) + _NOTHING)
@@ -245,7 +245,7 @@ def unexplained(question: str, best: Candidate) -> tuple[list[str], list[str]]:
 def views_for(question: str, held: RelationSet) -> Iterator[View]:
     """Yield the relations that share the rarest words with a question, unions of sheets or files, and joins.
 
-    A sheet of several alike is asked alone only if the question names it.
+    A sheet or file of several alike is asked alone only if the question names it.
     """
     relations = _relations_for(question, held)
     wholes = [
@@ -335,7 +335,11 @@ def _newest(question: str, best: Candidate, held: RelationSet, planner: Planner)
     *others, (_, newest) = found
     if not others:
         return newest
-    notes = [f"{_file_of(value)} says {table_lines(value)[0]}." for _, value in others if not _is_same(value, newest)]
+    notes = [
+        f"{_file_of(value)} says {table_lines(value)[0]}."
+        for _, value in others
+        if _answered_by(value) != _answered_by(newest)
+    ]
     return replace(newest, notes=(*newest.notes, "This is the newest table.", *notes[-_MOST_VERSIONS:]))
 
 
@@ -346,8 +350,9 @@ def _asks_the_same(one: Program, other: Program) -> bool:
     return alike and sorted(filter(None, one.relations)) == sorted(filter(None, other.relations))
 
 
-def _is_same(one: TableAnswer, other: TableAnswer) -> bool:
-    return (one.value, one.unit, one.values) == (other.value, other.unit, other.values)
+def _answered_by(table: TableAnswer) -> tuple[object, ...]:
+    """Return what two answers have in common that say the same."""
+    return table.value, table.unit, table.values
 
 
 def _version_order(one: NamedRelation) -> tuple[list[int], str]:

@@ -13,15 +13,16 @@ _MONTH = rf"(?:{MONTH_NAME})\b\.?"
 _YEAR = r"(?:19|20)\d\d"
 _DAY_END = r"(?:st|nd|rd|th|er|\.)?"
 _DAY = re.compile(rf"\d{{1,2}}{_DAY_END}")
-_WEEKDAY = re.compile(r"(?<![a-z])(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?", re.IGNORECASE)
-_DAY_FIRST = re.compile(rf"(?:{_WEEKDAY.pattern})?\d{{1,2}}(?!\d)", re.IGNORECASE)
+_OF_WEEK = r"\b(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?"
+_WEEKDAY = re.compile(_OF_WEEK, re.IGNORECASE)
+_DAY_FIRST = re.compile(rf"(?:{_OF_WEEK})?\d{{1,2}}(?!\d)", re.IGNORECASE)
 _LETTER = re.compile(r"[^\W\d_]")
 _CENTURY = 2000
 _NTH = {"1": 1, "first": 1, "1st": 1, "2": 2, "second": 2, "2nd": 2, "3": 3, "third": 3, "3rd": 3, "4": 4, "fourth": 4}
 _NTH |= {"4th": 4, "last": 4}
 _POINT = re.compile(
     r"(?P<week>\bweek of )?"
-    r"(?:\b(?:mon|tues|wednes|thurs|fri|satur|sun)day,? (?:the )?)?(?:"
+    rf"(?:{_OF_WEEK})?(?:"
     rf"(?P<iso>\b{_YEAR}-\d\d-\d\d\b)|(?P<isomonth>\b{_YEAR}-(?:0\d|1[0-2])\b(?!-))"
     rf"|(?P<dotted>\b\d{{1,2}}[./]\d{{1,2}}[./](?:{_YEAR}|\d\d)\b(?![./]\d))"
     r"|(?<![\w./])(?P<anyyear>\d{1,2}\.\d{1,2}\.)(?=[\s?])"

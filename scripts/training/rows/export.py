@@ -6,6 +6,7 @@ python -m scripts.training.rows.export TRAINED OUTPUT
 import sys
 import tempfile
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -22,8 +23,14 @@ def main() -> None:
     trained, output = Path(sys.argv[1]), Path(sys.argv[2])
     model = TorchPlanner(load_start().bert)
     model.load_state_dict(torch.load(trained, weights_only=True))
+    write_onnx(model, output / ONNX_FILE, OUTPUTS, of_tokens=["tokens"])
+    print((output / ONNX_FILE).stat().st_size)
+
+
+def write_onnx(model: torch.nn.Module, path: Path, outputs: Sequence[str], of_tokens: Sequence[str] = ()) -> None:
+    """Write a model in int8; of its outputs, those `of_tokens` are as long as its inputs."""
     example = tuple(torch.ones((1, 24), dtype=torch.long) for _ in INPUTS)
-    output.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.onnx.export(
@@ -31,13 +38,12 @@ def main() -> None:
             example,
             f"{folder}/full.onnx",
             input_names=list(INPUTS),
-            output_names=list(OUTPUTS),
-            dynamic_axes={name: {1: "length"} for name in (*INPUTS, "tokens")},
+            output_names=list(outputs),
+            dynamic_axes={name: {1: "length"} for name in (*INPUTS, *of_tokens)},
             dynamo=False,
             opset_version=20,
         )
-        quantize(Path(folder) / "full.onnx", output / ONNX_FILE)
-    print((output / ONNX_FILE).stat().st_size)
+        quantize(Path(folder) / "full.onnx", path)
 
 
 if __name__ == "__main__":

@@ -9,9 +9,7 @@ with the int8 model.
 import argparse
 import pickle
 import random
-import tempfile
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +18,12 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from local_rag.tables.checker import CHECKER_FILE, LENGTH, TOKENIZER
-from scripts.training.export_reader import quantize
 from scripts.training.reader_model import half_precision, load_start
+from scripts.training.rows.export import write_onnx
 from scripts.training.rows.model import TorchPlanner
 
 RATE, HEAD_RATE, QUESTIONS = 6e-5, 5e-4, 6  # questions of a step
 _MOST_RIGHT, _MOST_WRONG = 2, 5  # queries of a question
-INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
 class TorchChecker(nn.Module):
@@ -120,20 +117,7 @@ def main() -> None:
             epoch = step * QUESTIONS / len(made)
             print(f"{step} steps, {done:.0%}, loss {seen[0] / seen[1]:.3f}, epoch {epoch:.2f}", flush=True)
             seen = [0.0, 0]
-    export(model.eval(), options.output)
-
-
-def export(model: TorchChecker, output: Path) -> None:
-    """Write the model in int8 into a folder."""
-    example = tuple(torch.ones((1, 24), dtype=torch.long) for _ in INPUTS)
-    output.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            model, example, f"{folder}/full.onnx", input_names=list(INPUTS), output_names=["odds"],
-            dynamic_axes={name: {1: "length"} for name in INPUTS}, dynamo=False, opset_version=20,
-        )  # fmt: skip
-        quantize(Path(folder) / "full.onnx", output / CHECKER_FILE)
+    write_onnx(model, options.output / CHECKER_FILE, ["odds"])
 
 
 if __name__ == "__main__":
