@@ -16,7 +16,7 @@ import pytest
 
 from local_rag.retrieval.find_question import Phrase
 from local_rag.retrieval.occurrences import occurrences, pattern_of
-from local_rag.text import facts, sentences, words
+from local_rag.text import facts, words
 from tests.support.patterns import UNBOUNDED, used_patterns
 from tests.support.pumps import Pump, pumps
 
@@ -27,13 +27,9 @@ GROWTH = 8  # times for a text four times as long; 4 is linear, 16 quadratic
 MATCHES = {"match": UNBOUNDED}
 LINES = (MATCHES, "matched where a line begins, and reads no further than this line")
 KNOWN: dict[str, tuple[dict[str, int], str]] = {
-    "answering.units._ROW": LINES,
-    "answering.units._STEP": LINES,
-    "answering.units._ITEM": LINES,
     "reading.split_tables._ITEM": LINES,
     "text.facts._START": ({"scan": facts._START_CHARACTERS}, "looks at the few characters before a fact"),
     "text.facts._DAYS_BEFORE": ({"scan": facts._NEAR}, "looks at the few characters before a date"),
-    "text.sentences._LAST_WORD": ({"scan": sentences._LONGEST_WORD}, "looks at the end of a sentence"),
     "machine.printed_mounts": ({}, "what this machine prints of its disks"),
     "reading.converters.format_code._TOKEN": (
         {"scan": 200},

@@ -7,17 +7,17 @@ from typing import Literal
 
 from local_rag.reading.mailbox import sender_of
 from local_rag.text.list_labels import Label, begins_item
+from local_rag.text.sheet_rows import COLUMNS, ROW_LABEL
 
 Kind = Literal["sentence", "item", "step", "clause", "row", "code"]
 
 _HEADING = re.compile(r"[^\S\n]{0,3}#{1,6}\s+(?=\S)")
 _BOLD_LINE = re.compile(r"[^\S\n]*(\*\*|__)(?!\s)[^*_\n]{1,80}(?<![\s.,;!?])\1[^\S\n]*\n?\Z")  # no marked heading
 _FENCE = re.compile(r"[^\S\n]*(`{3,}|~{3,})")
-_ROW = re.compile(r"[^\S\n]*\||Row \d+: ")
+_ROW = re.compile(rf"[^\S\n]*\||{ROW_LABEL}")
 _RULE = re.compile(r"[\s|:=_*-]+\Z")  # between the head and the rows of a table, below a heading, between sections
 _KINDS: dict[str, Kind] = {"sign": "item", "number": "step", "clause": "clause", "named": "sentence"}  # of labels
 _LONGEST_SPEAKER = 200  # characters of the line above what a mail quotes
-COLUMNS = "Columns: "  # above the rows of a sheet
 ENDED = re.compile(r"[.!?\u2026][\"'\u201d\u2019)*_]*\Z")
 
 

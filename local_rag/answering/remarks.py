@@ -1,6 +1,5 @@
 """Say what belongs to an answer beside its text, in the same words in every interface: warnings, and its sources."""
 
-import re
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,11 +9,11 @@ from local_rag.answering.translations import translated
 from local_rag.answering.units import split_units
 from local_rag.display import Name, display_path, one_line, provenance_as_text
 from local_rag.passage_records import Passage
+from local_rag.text.sheet_rows import ROW
 
 _SURE, _HALF = 0.85, 0.5  # a probability below the first is told, one below the second makes an answer doubtful
 _MOST_LINES, _LONGEST_LINE, _LONGEST_QUOTE = 10, 300, 4000  # of a quotation; the last two in characters
 _SNIPPET, _LONGEST_HEADING = 200, 120  # characters
-_ROW = re.compile(r"Row (\d{1,9}): ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +121,8 @@ def place_of(passage: Passage, name: Name = display_path, start: int = 0) -> str
     heading = one_line(_heading_at(passage, start))
     if len(heading) > _LONGEST_HEADING:
         heading = f"{heading[:_LONGEST_HEADING]}..."
-    row = _ROW.match(passage.text, before.rfind("\n") + 1)
-    parts = [name(replace(passage, line=line).location), heading and f'"{heading}"', f"row {row[1]}" if row else ""]
+    row = ROW.match(passage.text, before.rfind("\n") + 1)
+    parts = [name(replace(passage, line=line).location), heading and f'"{heading}"', f"row {row['row']}" if row else ""]
     place = ", ".join(filter(None, parts))
     origin = provenance_as_text(passage.provenance)
     copies = f"; also in {', '.join(map(name, passage.also_in))}" if passage.also_in else ""

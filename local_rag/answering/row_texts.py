@@ -1,14 +1,15 @@
 """Write the rows of tables and sheets so that each can be understood without its table."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from local_rag.answering.blocks import COLUMNS, Block
+from local_rag.answering.blocks import Block
 from local_rag.passage_records import Passage
 from local_rag.text.pipe_rows import cells_of
-from local_rag.text.sheet_rows import table_of
+from local_rag.text.sheet_rows import CELL_BREAK, COLUMNS, ROW, named_cells, table_of
 
-_SHEET_ROW = re.compile(r"Row \d+: ")
+_CELL_END = re.compile(rf"{CELL_BREAK}| \| ")
+_LETTER = re.compile(r"[^\W\d_]")
 _FEW_EMPTY = 6  # empty cells of a row that are shown though it has fewer others
 
 
@@ -19,7 +20,7 @@ def header_above(passage: Passage) -> tuple[list[str], str]:
         if line.startswith("|"):
             names = cells_of(line)
         else:
-            label = _SHEET_ROW.sub("", line)
+            label = ROW.sub("", line)
     return names, label
 
 
@@ -29,39 +30,44 @@ def row_text(head: list[str], cells: list[str], *, cut: bool = False) -> str:
         return " | ".join(cell for cell in cells if cell)
     named = list(zip(head, cells, strict=False))
     shown = _is_shown(sum(bool(name and not cell) for name, cell in named), sum(map(bool, cells)))
-    said = [(name, cell or ("-" if name and shown else "")) for name, cell in named]
-    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in said if cell)
+    return named_cells((name, cell or ("-" if name and shown else "")) for name, cell in named)
+
+
+def cells_in(row: str) -> list[str]:
+    """Return the cells of a row that is so written, each behind the head of its column."""
+    return _CELL_END.split(row)
+
+
+def naming_cell(cells: Sequence[str]) -> tuple[int, str]:
+    """Return the place and the value of the first cell with a letter, else of the first: it names the row."""
+    values = [cell.partition(": ")[2] or cell for cell in cells]
+    return next(((place, value) for place, value in enumerate(values) if _LETTER.search(value)), (0, values[0]))
 
 
 def sheet_rows_of(text: str, blocks: Sequence[Block]) -> dict[int, str]:
     """Return the rows of a sheet, by where they begin, without their numbers and with their empty cells."""
-    starts, lines = list[int](), list[str]()
-    rows = dict[int, str]()
+    tables = [dict[int, str]()]  # their lines, by where they begin
     for block in blocks:
         line = text[block.start : block.end]
         if line.startswith(COLUMNS):
-            rows |= _with_empty(starts, lines)
-            starts, lines = [block.start], [line]
-        elif block.kind == "row" and _SHEET_ROW.match(line):
-            starts.append(block.start)
-            lines.append(line)
-    return rows | _with_empty(starts, lines)
+            tables.append({block.start: line})
+        elif block.kind == "row" and ROW.match(line):
+            tables[-1][block.start] = line
+    return dict(row for lines in tables for row in _with_empty(lines))
 
 
-def _with_empty(starts: Sequence[int], lines: Sequence[str]) -> dict[int, str]:
-    table = table_of(lines) if lines else None
-    rows = dict[int, str]()
-    for start, line, cells in zip(starts, lines, (table and table.rows) or [()] * len(lines), strict=True):
+def _with_empty(lines: Mapping[int, str]) -> Iterator[tuple[int, str]]:
+    table = table_of([*lines.values()])
+    for (start, line), cells in zip(lines.items(), table.rows or [()] * len(lines), strict=True):
         if line.startswith(COLUMNS):
             continue
-        if table is None or not cells or any(cell.column < 0 for cell in cells):
-            rows[start] = line[line.index(": ") + 2 :]
+        if not cells or any(cell.column < 0 for cell in cells):
+            yield start, ROW.sub("", line)
             continue
         by_column = {cell.column: line[cell.start : cell.end] for cell in cells}
         shown = _is_shown(len(table.names) - len(cells), len(cells))
         named = (by_column.get(at, f"{name}: -" if shown and name else "") for at, name in enumerate(table.names))
-        rows[start] = "; ".join(filter(None, named))
-    return rows
+        yield start, CELL_BREAK.join(filter(None, named))
 
 
 def _is_shown(empty: int, filled: int) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import PurePath
 
-from local_rag.answering.blocks import COLUMNS, ENDED, Block, Kind, speakers_in, split_blocks, title_of
+from local_rag.answering.blocks import ENDED, Block, Kind, speakers_in, split_blocks, title_of
 from local_rag.answering.row_texts import header_above, row_text, sheet_rows_of
 from local_rag.document_records import heading_path
 from local_rag.passage_records import Passage
@@ -16,6 +16,7 @@ from local_rag.text.heading_lines import heading_lines
 from local_rag.text.list_labels import Outline
 from local_rag.text.pipe_rows import cells_of
 from local_rag.text.sentences import split_sentences
+from local_rag.text.sheet_rows import COLUMNS
 
 _NO_DIGIT = re.compile(r"\D")
 _SHORT_CLAUSE = 400  # characters of one that is a single unit; a longer one is split into its sentences

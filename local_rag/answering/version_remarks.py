@@ -1,10 +1,10 @@
 """Say below an answer what other versions of the document say instead: code compares the lines that it quotes."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from local_rag.answer_records import Answer, Citation, Quote, VersionValue
+from local_rag.answering.row_texts import cells_in, naming_cell
 from local_rag.answering.units import Unit, split_units
 from local_rag.asking import Filters
 from local_rag.display import version_lines
@@ -18,8 +18,6 @@ _EXAMINED = 8  # versions that are compared with the one quoted
 _PASSAGES = 3  # passages of a version in which the line may stand
 _COMPARED = 2000  # characters of a line that are compared
 _LONGEST, _BEFORE = 160, 60  # characters of a line that are shown, and of them before what differs
-_CELL_END = re.compile(r"; | \| ")
-_LETTER = re.compile(r"[^\W\d_]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,19 +85,7 @@ def _is_like(unit: Unit, other: Unit) -> bool:
 
 
 def _named_by(row: Unit) -> str:
-    cells = _cells(row)
-    return cells[_naming(cells)].partition(": ")[2].casefold() or cells[_naming(cells)].casefold()
-
-
-def _cells(row: Unit) -> list[str]:
-    """Return the cells of a row, each behind the head of its column."""
-    return _CELL_END.split(row.text)
-
-
-def _naming(cells: Sequence[str]) -> int:
-    """Return the place of the first cell with a word in it, else of the first: that cell names the row."""
-    said = (cell.partition(": ")[2] or cell for cell in cells)
-    return next((number for number, cell in enumerate(said) if _LETTER.search(cell)), 0)
+    return naming_cell(cells_in(row.text))[1].casefold()
 
 
 def _differs(unit: Unit, line: _Line, answer: Answer, quote: Quote) -> bool:
@@ -158,6 +144,6 @@ def _excerpt(unit: Unit, own: Unit) -> str:
 
 def _cells_beside(row: Unit, other: Unit) -> str:
     """Return the cell that names a row, and those that another row does not have."""
-    cells, same = _cells(row), set(_cells(other))
-    name = _naming(cells)
+    cells, same = cells_in(row.text), set(cells_in(other.text))
+    name, _ = naming_cell(cells)
     return "; ".join(cell for number, cell in enumerate(cells) if number == name or cell not in same)

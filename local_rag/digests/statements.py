@@ -8,6 +8,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from local_rag.answering.blocks import Kind
+from local_rag.answering.row_texts import cells_in, naming_cell
 from local_rag.answering.units import Unit, split_units
 from local_rag.catalogue.contents import WholeDocument
 from local_rag.display import Name, display_path
@@ -17,11 +18,12 @@ from local_rag.reading.formats import format_named
 from local_rag.reading.markdown import find_headings
 from local_rag.reading.structure import line_starts
 from local_rag.text.sentences import split_sentences
+from local_rag.text.sheet_rows import ROW_LABEL
 from local_rag.text.words import plain
 
 # A number, or the label of an item, with which a statement begins: it changes whenever one before it comes or goes.
 _LABEL = re.compile(
-    r"\s*(?:#{1,6}\s+)?(?:Row \d{1,9}:\s"
+    rf"\s*(?:#{{1,6}}\s+)?(?:{ROW_LABEL}"
     r"|(?:[-*+\u2022]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\d{1,3}(?:\.\d{1,3})+\.?(?=\s+[A-Z]))(?:\s+|\Z))?"
 )
 # Signs that strike words out count: the words are the same with them, and say something else.
@@ -31,7 +33,6 @@ _BROKEN_WORD = re.compile(r"(?<=[^\W\d_])-\n\s*(?=[^\W\d_])")
 _LINK = re.compile(r"\]\([^)\s]{0,2000}\)")
 _PAGE_NUMBER = re.compile(r"(?:page|seite|p\.)?\s?\d{1,4}(?:\s?(?:of|/|von)\s?\d{1,4})?", re.IGNORECASE)
 _LONGEST_JOINED, _LONGEST_HEADING = 2000, 2000  # characters
-_CELL_END = re.compile(r"; | \| ")
 _SHORT_LINE = 50  # characters: prose is wrapped at more
 _ENDS = re.compile(r"[.!?:;\u2026\u3002\uff01\uff1f][\"'\u201d\u2019)*_`]{0,4}\Z")
 
@@ -80,8 +81,7 @@ class Statement:
     @cached_property
     def name(self) -> str:
         """Return the cell that names a row: the first one with a letter, without the head of its column."""
-        cells = [cell.partition(": ")[2] or cell for cell in _CELL_END.split(self.read)]
-        return next((cell for cell in cells if _LETTERS.search(cell)), cells[0])
+        return naming_cell(cells_in(self.read))[1]
 
     @cached_property
     def words(self) -> tuple[str, ...]:

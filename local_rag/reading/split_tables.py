@@ -8,15 +8,16 @@ from itertools import pairwise
 from operator import attrgetter
 
 from local_rag.document_records import Table
+from local_rag.reading.converters.table_layout import pipe_row
 from local_rag.reading.ruler import Ruler, Span
 from local_rag.text.pipe_rows import CELL_END
+from local_rag.text.sheet_rows import CELL_BREAK, CELL_BREAKS, ROW_LABEL
 
 _HEADER_SHARE = 2  # a repeated header takes at most this part of a chunk
 _LONGEST_HEADER = 2000  # characters
 _LONGEST_ROW = 64 * 1024  # characters before a chunk in which its row and column are looked for
 _LONGEST_LABEL = 80  # characters of the cell that says which row a chunk continues
-_NAMED_CELL = re.compile(r"; ")
-_LAST_NAME = re.compile(r"(?:^Row \d+: |; )([^:;\n]{1,60}): (?!.*; [^:;\n]{1,60}: )", re.DOTALL)
+_LAST_NAME = re.compile(rf"(?:^{ROW_LABEL}|; )(?P<name>[^:;\n]{{1,60}}): (?!.*; [^:;\n]{{1,60}}: )", re.DOTALL)
 
 
 def pieces_of(tables: Sequence[Table], ruler: Ruler, start: int, end: int) -> Iterator[tuple[Span, Table | None]]:
@@ -71,7 +72,7 @@ def table_header(table: Table, ruler: Ruler, start: int) -> str:
 
 
 def _row_of(columns: Sequence[str]) -> str:
-    return f"| {' | '.join(columns)} |" if any(columns) else ""
+    return pipe_row(columns) if any(columns) else ""
 
 
 def table_at(tables: Sequence[Table], start: int) -> Table | None:
@@ -86,7 +87,7 @@ def _split_row(table: Table, ruler: Ruler, start: int, end: int) -> Iterator[Spa
         ends = [found.start() for found in CELL_END.finditer(ruler.text, start + 1, end)]
         ends = ends[:-1] if ends and not ruler.text[ends[-1] + 1 : end].strip() else ends
     else:
-        ends = [found.end() for found in _NAMED_CELL.finditer(ruler.text, start + 1, end)]
+        ends = [found.end() for found in CELL_BREAKS.finditer(ruler.text, start + 1, end)]
     begun, tokens, room = start, 0, _room(table, ruler, start)
     for cell, cell_end in pairwise([start, *ends, end]):
         size = ruler.size(cell, cell_end)
@@ -109,11 +110,11 @@ def _room(table: Table, ruler: Ruler, start: int) -> int:
 def _name_of_row(text: str, row: int, start: int) -> str:
     """Name a row and the column in which a chunk continues it: `Row 7: Name: Ada; Remark:`."""
     begun = text[row:start]
-    first = begun.split("; ", 1)[0][:_LONGEST_LABEL]
-    if begun.endswith("; "):
+    first = begun.split(CELL_BREAK, 1)[0][:_LONGEST_LABEL]
+    if begun.endswith(CELL_BREAK):
         return first
     name = _LAST_NAME.search(begun[-_LONGEST_HEADER:])
-    return f"{first}; {name[1]}:" if name and not first.endswith(f"{name[1]}: ") else first
+    return f"{first}; {name['name']}:" if name and not first.endswith(f"{name['name']}: ") else first
 
 
 def _shorten(ruler: Ruler, header: str, share: int = _HEADER_SHARE) -> str:

@@ -2,7 +2,6 @@
 
 import copy
 import functools
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
@@ -24,6 +23,7 @@ from local_rag.retrieval.question import Question
 from local_rag.retrieval.spelling import Spelling
 from local_rag.retrieval.version_families import Versions
 from local_rag.settings import Settings
+from local_rag.text.heading_lines import HEADING_SIGNS
 from local_rag.text.languages import ENGLISH
 from local_rag.text.sentences import sentence_spans
 from local_rag.text.tokens import keyword_tokens, question_terms
@@ -67,7 +67,6 @@ def follow_up_query(
 # Passages that are scored at a time; measured in docs/speed.md.
 _FIRST_ROUND, _ROUND = 32, 16
 _FEWEST = 16  # candidates that are reranked on a slow machine
-_HEADING = re.compile(r"#{1,6}\s")
 _SENTENCE_K = 10
 _BLEND_K = 10  # for the fusion of both ranks; chosen together with the models' fused_weight, see docs/results.md
 
@@ -309,7 +308,7 @@ def best_sentence(question: str, passage: Passage, reading: Reading) -> tuple[in
     """
     text, wanted = readable(passage), frozenset(keyword_tokens(question))
     before = len(reranked_text(passage)) - len(text)
-    spans = [span for span in sentence_spans(text) if not _HEADING.match(text, span[0])]
+    spans = [span for span in sentence_spans(text) if not HEADING_SIGNS.match(text, span[0])]
     read = [reading.sentence(before + start, before + end) for start, end in spans]
     logits = {number: logit for number, logit in enumerate(read) if logit is not None}
     if len(set(logits.values())) <= 1:

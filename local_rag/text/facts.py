@@ -16,6 +16,7 @@ from typing import TypeVar
 from local_rag.text.dates import MONTHS, Date, find_dates, find_times
 from local_rag.text.quantities import CURRENCIES, SHARES, Quantity, find_numbers, scale_of, scaled_unit_of, unit_of
 from local_rag.text.sentences import LIST_NUMBER
+from local_rag.text.sheet_rows import ROW
 from local_rag.text.tokens import keyword_tokens
 from local_rag.text.words import WORD, blank, fold, plain, stem
 
@@ -47,7 +48,6 @@ _VERSION, _GROUPS = re.compile(r"\d+(?:\.\d+){2,}"), re.compile(r"\d{1,3}(?:\.\d
 _NUMBER_AND_UNIT = re.compile(
     r"[\d.,]*\d-?([^\W\d_]+[23]?(?:/[^\W\d_]+)?)|(?:NOK|SEK|DKK|EUR|USD|GBP|CHF|kr)-?[\d.,]+[km]?", re.I
 )
-_ROW = re.compile(r"^Row (\d{1,9}):", re.MULTILINE)  # as sheets are written: no amount
 _PIECE = re.compile(r"[^\W\d_]+|\d+")
 # A sequence of capitalised words, which an acronym may abbreviate.
 _RUN = re.compile(r"\b[^\W\d_a-z][^\W\d_]+(?:[ -](?:of |and |the |for )?[^\W\d_a-z][^\W\d_]+)+")
@@ -108,9 +108,9 @@ class Source:
         self._dates = find_dates(text)
         codes = find_codes(text)
         self._codes = fold(" ".join(code[0] for code in codes))
-        rows = list(_ROW.finditer(text))
+        rows = list(ROW.finditer(text))  # whose numbers are no amounts
         dated = [(date.start, date.end) for date in self._dates]
-        rest = blank(text, [*dated, *(code.span() for code in codes), *(row.span() for row in rows)])
+        rest = blank(text, [*dated, *(code.span() for code in codes), *((row.start(), row.end() - 1) for row in rows)])
         numbers = find_numbers(rest)
         self._times = find_times(text)
         self._numbers = dict[Decimal, list[Quantity]]()
@@ -122,7 +122,7 @@ class Source:
         if len(money) == 1:  # "income was 14.3 million kroner, a surplus of 2.2 million"
             (unit,) = money
             self._scales.setdefault(unit, frozenset({1}))
-        self._dated = {Decimal(row[1]) for row in rows}
+        self._dated = {Decimal(row["row"]) for row in rows}
         self._dated |= {Decimal(part) for date in self._dates for part in (date.year, date.day) if part is not None}
         runs = (run.split() for run in _RUN.findall(text))
         self._initials = [fold("".join(word[0] for word in run if word[0].isupper())) for run in runs]

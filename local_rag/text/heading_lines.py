@@ -1,8 +1,9 @@
-"""Find the lines of a plain text that are headings, in which nothing marks them."""
+"""Find the lines of a text that are headings: those that Markdown marks, and those that nothing marks."""
 
 import re
 from itertools import pairwise
 
+HEADING_SIGNS = re.compile(r"#{1,6}\s")  # of Markdown, where a line begins
 _LONGEST, _FEWEST = 80, 40  # characters of a heading, and of the longest line of a text that has any
 _SHORTER, _FULL = 0.6, 0.8  # of the longest line: one that ends before the line is full, and one that is full
 _ENDED = re.compile(r"[.!?:;\u2026)\"\u201d\u2019|]\s*\Z")

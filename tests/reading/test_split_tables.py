@@ -12,6 +12,7 @@ from local_rag.reading.converters.sheets import convert_csv
 from local_rag.reading.markdown import find_tables
 from local_rag.reading.read import as_document, make_document
 from local_rag.reading.split import split
+from local_rag.text.pipe_rows import cells_of
 from tests.reading.test_split import WORDS, count
 
 HEADER = "| Country | Days of leave | Carry over |"
@@ -54,6 +55,13 @@ def test_each_chunk_of_a_long_table_repeats_its_header(max_tokens: int) -> None:
     assert all(chunk.table_header == HEADER or chunk.text.startswith(HEADER) for chunk in below)
     assert all(chunk.text.split("\n")[-1].endswith("|") for chunk in below[:-1]), "a row is cut"
     assert all(not chunk.table_header for chunk in chunks if "Ask the office" in chunk.text.split("\n")[0])
+
+
+def test_a_repeated_header_has_as_many_columns_as_its_table() -> None:
+    rows = "\n".join(f"| Country {row} | 2 |" for row in range(80))
+    document = as_document(Path("a.md"), f"| Country \\| port | Days |\n|---|---|\n{rows}\n")
+    last = split(document, tokenizer=WORDS, max_tokens=48)[-1]
+    assert cells_of(last.table_header) == ["Country | port", "Days"]
 
 
 def test_a_short_table_stays_with_the_text_around_it() -> None:

@@ -16,6 +16,7 @@ from local_rag.models.choice import chosen
 from local_rag.passage_records import Passage
 from local_rag.plan_records import Kind
 from local_rag.retrieval.highlights import marks, readable
+from local_rag.text.sheet_rows import row_label
 from local_rag.view import View
 from local_rag.web.views.answer_html import show_answer
 from local_rag.web.views.document_html import show_passage, show_quote
@@ -254,6 +255,6 @@ def _view_sources(
 
 def _row_in(passage: Passage, source: TableSource) -> tuple[int, int]:
     """Return the span of the first row of a source in its passage, an empty one if the row is not numbered there."""
-    start = passage.text.find(f"Row {source.row}: ") if source.row else -1
+    start = passage.text.find(row_label(source.row)) if source.row else -1
     end = passage.text.find("\n", start)
     return (start, end if end >= 0 else len(passage.text)) if start >= 0 else (0, 0)

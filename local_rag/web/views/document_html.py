@@ -21,9 +21,10 @@ from local_rag.passage_records import Passage
 from local_rag.reading.converters.table_layout import pipe_row
 from local_rag.reading.formats import format_named, kind_of_source
 from local_rag.retrieval.highlights import Mark, MarkKind
+from local_rag.text.heading_lines import HEADING_SIGNS
 from local_rag.text.list_labels import begins_item, label_at
 from local_rag.text.pipe_rows import cells_of
-from local_rag.text.sheet_rows import FIELD, RECORD, Cell, table_of
+from local_rag.text.sheet_rows import COLUMNS, FIELD, RECORD, ROW, Cell, table_of
 from local_rag.text.struck import SIGN, struck_spans
 
 TextKind = Literal["markdown", "text", "sheet", "code"]
@@ -49,7 +50,6 @@ _WORD = re.compile(r"\w")
 _RUN = re.compile(r"\s+|\S+")
 _ADDRESS = re.compile(r"\W{0,100}?\](\((?:[^()\n]++|\([^()\n]*+\))*+\))")
 _LAID_OUT = re.compile(r"\t|\S\s{2,}\S")  # columns, or code: such lines stay as they are
-_HEADING = re.compile(r"#{1,6} (?=\S)")
 _NAMED = re.compile(r"[A-Z][\w.;=-]{1,60}:(?!//)")  # a field of a mail or of a card, which begins its line
 _FENCE = re.compile(r"^ {0,3}(```++|~~~++)([^\n`]*+)$", re.MULTILINE)
 _TABLE_RULE = re.compile(r"(?=[ |:]*+-)[ |:-]*+")
@@ -479,13 +479,13 @@ class _Renderer:
         """Return the signs before the heading in a line of plain text, a blank without any; empty if it is none."""
         if not self._headings:
             return ""
-        signs = _HEADING.match(line)
+        signs = HEADING_SIGNS.match(line)
         title = " ".join(line[signs.end() if signs else 0 :].split())
         return (signs[0] if signs else " ") if title in self._headings else ""
 
     def _rows(self, starts: Sequence[int], lines: Sequence[str]) -> None:
         """Write rows of a sheet as a table, or each by itself where they have no columns in common."""
-        table = table_of(lines, self._columns if lines[0].startswith("Row ") else ())
+        table = table_of(lines, self._columns)
         writer, names = self._writer, table.names
         if not names:
             for start, line in zip(starts, lines, strict=True):
@@ -493,12 +493,12 @@ class _Renderer:
                 self._record(start + len(line))
             return
         writer.open(_ELEMENTS["table_open"].replace("<table>", '<table class="rows">'))
-        if lines[0].startswith("Row "):
+        if ROW.match(lines[0]):
             writer.open("<thead><tr><th></th>")
             writer.open("".join(f'<th scope="col">{show_line(name)}</th>' for name in names))
             writer.open("</tr></thead>\n")
         for start, line, cells in zip(starts, lines, table.rows, strict=True):
-            is_header = line.startswith("Columns")
+            is_header = line.startswith(COLUMNS)
             writer.open("<thead>" if is_header else "")
             self._row(start, line, cells, len(names), "th" if is_header else "td")
             writer.open("</thead>\n" if is_header else "")
@@ -534,10 +534,9 @@ class _Renderer:
         writer, text = self._writer, self._writer.text
         named = RECORD.match(text, writer.done, end)
         writer.open('<p class="record"><b>')
-        writer.take(named.end() if named else end)
+        begun = named.end() if named else end
+        writer.take(begun - 1)
         writer.open("</b>")
-        cells = text[writer.done : end]
-        begun = writer.done + len(cells) - len(cells.lstrip())
         writer.take(begun)
         for field in FIELD.finditer(text[begun:end]):
             writer.take(begun + field.start())

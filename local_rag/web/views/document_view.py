@@ -18,6 +18,7 @@ from local_rag.catalogue.contents import WholeDocument
 from local_rag.passage_records import Passage
 from local_rag.reading.markdown import find_headings
 from local_rag.retrieval.highlights import Mark
+from local_rag.text.heading_lines import HEADING_SIGNS
 from local_rag.text.sheet_rows import names_above
 from local_rag.web.views.document_html import header_above, keeps_lines, kind_of, open_fence, render
 
@@ -31,7 +32,6 @@ _PLACE = re.compile(r"([0-9]{1,12})-([0-9]{1,12})-([0-9a-f]{8})")
 _MOST_HEADINGS = 3000
 _PARSED = 500_000  # characters of Markdown that are parsed; of longer text, lines that begin with # are headings
 _SIGNED = re.compile(r"^(#{1,6})[ \t]+(\S[^\n]{0,300})$|^ {0,3}(```|~~~)", re.MULTILINE)
-_SIGNS = re.compile(r"#{1,6} ")
 _Found = tuple[int, int, str]  # offset, level and title of a heading
 
 
@@ -296,7 +296,7 @@ def _of_lines(text: str, titles: Mapping[str, int]) -> Iterator[_Found]:
     """Yield the lines that consist of a title, as they are shown as headings."""
     start = 0
     for line in text.split("\n") if titles else ():
-        signs = _SIGNS.match(line)
+        signs = HEADING_SIGNS.match(line)
         title = " ".join(line[signs.end() if signs else 0 :].split())
         if (level := titles.get(title)) is not None:
             yield start, level, title
