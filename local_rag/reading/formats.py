@@ -46,6 +46,7 @@ _CONVERTERS = {
     ".canvas": "canvas.convert_canvas",
     ".csv .tsv": "sheets.convert_csv",
     ".eml": "mail.convert_mail",
+    ".enex": "evernote.convert_evernote",
     ".ics .ical": "calendars.convert_calendar",
     ".mbox": "mail.convert_mailbox",
     ".mht .mhtml": "mail.convert_web_archive",
