@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from local_rag.document_records import Heading, Link, LinkKind, Table
 from local_rag.reading.structure import line_starts
+from local_rag.text.heading_lines import HEADING_SIGNS
 from local_rag.text.notes import note, split_notes
 from local_rag.text.struck import strike
 
@@ -30,12 +31,14 @@ _FIELDS_ELSEWHERE = {
     "cssclasses", "template",
 }  # fmt: skip
 _YAML_LINE = re.compile(r"""\s|-(?:\s|$)|[\]}]|[\w"'][^:]{0,60}:(?:\s|$)""")
-_HEADING_LINE = re.compile(r"#{1,6}\s")
 _TABLE_RULE = re.compile(r"^[ \t>]*+(?:\|[ \t]*+)?:?-++:?[ \t]*+\|", re.MULTILINE)
 _LONGEST_UNDERLINED = 300  # characters of a heading above a line of === or ---
 _TAG_OPENING = re.compile(
     r"(?P<comment>\{%-?\s*comment\b)|(?P<tag>\{%)|(?P<html><!--)"
     r"|(?P<remark>^[ \t]{0,40}%%(?!%))|(?P<inline>(?<=[^\n%\w{])%%(?=(?:[^\n%]|\n(?!\s*\n)|%(?!%)){1,2000}%%(?!\w)))"
+    # Over several paragraphs, a comment begins and ends at its words or at the ends of lines; %%d is a format.
+    r"|(?P<long>(?<=[^\n%\w{])%%(?!\.?\d{0,3}[cdfsux]\b)(?=[^\s%]|[ \t]*+\n)"
+    r"(?=(?:[^%]|%(?!%)){0,5000}+(?:(?<=[^\s%])%%(?!\w)|%%[ \t]*+$)))"
     r"|(?P<unused>^ {0,3}\[[^\]\n]{1,100}\]:[ \t]{1,9}(?:#|<>)[ \t]{1,9}(?=[(\"']))",  # a link that leads nowhere
     re.MULTILINE,
 )
@@ -45,6 +48,7 @@ _TAG_CLOSING = {
     "html": re.compile(r"-->"),
     "remark": re.compile(r"%%"),
     "inline": re.compile(r"%%"),
+    "long": re.compile(r"%%"),
     "unused": re.compile(r"$", re.MULTILINE),
 }
 _QUOTED_OR_ANY = re.compile(r'"(?P<quoted>[^"\n]*)"|[^\n]')
@@ -106,7 +110,9 @@ def blank_tags(text: str) -> str:
         fence = bisect_right(code, (opening.start(), len(text))) - 1
         if fence >= 0 and opening.start() < code[fence][1]:
             continue
-        if kind in {"tag", "inline"} and _is_in_code(text, opening.start()):
+        if kind in {"tag", "inline", "long"} and _is_in_code(text, opening.start()):
+            continue
+        if kind == "long" and (_is_within(code, closing.start()) or _is_in_code(text, closing.start())):
             continue
         tag = text[opening.start() : closing.end()]
         pieces += [text[end : opening.start()], _QUOTED_OR_ANY.sub(_keep_prose, tag) if kind == "tag" else _blank(tag)]
@@ -240,7 +246,7 @@ def _is_yaml(lines: Sequence[str]) -> bool:
     """Return whether lines are YAML: a key first, no prose, and no comments that look like headings."""
     body = [line for line in lines if not line.startswith("#")]
     filled = [line for line in body if line.strip()]
-    if len(filled) < len(body) and any(map(_HEADING_LINE.match, lines)):
+    if len(filled) < len(body) and any(map(HEADING_SIGNS.match, lines)):
         return False
     return bool(filled and _FIRST_KEY.match(filled[0])) and all(map(_YAML_LINE.match, filled))
 
@@ -348,7 +354,7 @@ def place_notes(text: str) -> str:
         end = last
     lines = "".join([*pieces, text[end:]]).split("\n")
     for number, line in enumerate(lines[:-1]):
-        if _HEADING_LINE.match(line):
+        if HEADING_SIGNS.match(line):
             lines[number], below = split_notes(line)
             lines[number + 1] = " ".join(filter(None, (below, lines[number + 1])))
     return "\n".join(lines)

@@ -36,6 +36,7 @@ from local_rag.reading.markdown import (
 )
 from local_rag.reading.provenance import date_of_file_name, make_provenance, provenance_of_fields, scraped_from
 from local_rag.reading.remarks import blank_remarks
+from local_rag.reading.spaced_words import join_spaced_words
 from local_rag.reading.structure import find_definitions, find_outline, lacks_grammar
 from local_rag.reading.walk import MAX_BYTES
 from local_rag.text.struck import SIGN, without_struck
@@ -186,7 +187,7 @@ def as_document(path: Path, text: str, *, kind: DocumentKind | None = None, note
         return make_document(path, converted, is_source=True)
     said = UNKNOWN
     if kind == "text":
-        text = blank_line_numbers(blank_remarks(text, path.suffix.lower()))
+        text = join_spaced_words(blank_line_numbers(blank_remarks(text, path.suffix.lower())))
         said = make_provenance(tags=tags_in_org(text)) if path.suffix.lower() == ".org" else said
     if kind == "code" and lacks_grammar(language):
         notes += ("cut as plain text, because the extra code, the grammars, is not installed",)

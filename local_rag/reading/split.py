@@ -43,7 +43,7 @@ _START = attrgetter("start")
 _HEADING_ALONE = re.compile(r".+|(?:([!-/:-@\[-`{-~])\1+\n)?.+\n[ ]{0,3}([!-/:-@\[-`{-~])\2*[ \t]*")
 
 # Increase it whenever the reader or the splitter would return another document or other chunks for the same file.
-READING_VERSION = 31
+READING_VERSION = 32
 
 
 @dataclass(frozen=True, slots=True)

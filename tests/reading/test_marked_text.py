@@ -313,6 +313,35 @@ def test_captions_and_groups_belong_to_their_table() -> None:
     assert (crops.rows, crops.columns[0].name) == (4, "Crop")
 
 
+@pytest.mark.parametrize(
+    "note",
+    [
+        "It lifts %%really 9 t\n\nor 8 t%% 12 t.\n",
+        "It lifts 12 t. %%\n9 t\n\n8 t\n%%\n",
+        "- It lifts 12 t. %%\n  9 t\n\n  8 t\n  %%\n- Next\n",
+    ],
+)
+def test_remarks_of_obsidian_go_over_paragraphs(note: str) -> None:
+    text = parse(Path("a.md"), note.encode()).text
+    assert "12 t" in text
+    assert not any(said in text for said in ("9 t", "8 t", "%%"))
+    assert text.count("\n") == note.count("\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It prints %%d for a number.\n\nWrite 100%% for a share.\n",
+        "Type %% twice.\n\nThen %% again.\n",
+        "The cell %%time counts.\n\n```\n%%time\nx%%\n```\n",
+        "The cell %%time counts.\n\nWrite `50%%` there.\n",
+        f"The name %%first stands here.\n\n{'Much more is said. ' * 400}\n\nIt is 50%%\n",
+    ],
+)
+def test_two_signs_of_percent_in_two_paragraphs_hide_nothing(text: str) -> None:
+    assert parse(Path("a.md"), text.encode()).text == text
+
+
 def test_two_signs_of_percent_within_words_hide_nothing() -> None:
     said = ("printf uses %%d and %%s.", "It is x%% and y%%.", "Cut ${x%%.*} and ${y%%/*} off.", "a%%20b c%%20d")
     for one in said:

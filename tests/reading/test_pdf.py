@@ -11,6 +11,7 @@ from local_rag.reading.converters.pdf import convert_pdf, rejoin_words
 from local_rag.reading.read import make_document
 from local_rag.reading.split import split
 from tests.reading.test_split import WORDS
+from tests.support.pdf_files import pdf_file, remark
 
 Draw = Callable[[Any], None]
 
@@ -253,6 +254,11 @@ def test_letters_that_are_set_apart_are_words() -> None:
     assert "a b c" in pdf_of(placed((20, 30, "a b c"))).text
 
 
+def test_the_letters_of_one_word_are_set_apart_within_a_line() -> None:
+    line = "This is  I m p o r t a n t  for all, grades A B C D too."
+    assert "This is Important for all, grades A B C D too." in pdf_of(placed((20, 30, "Office"), (20, 40, line))).text
+
+
 def test_a_turned_line_is_no_title() -> None:
     def draw(pdf: Any) -> None:
         with pdf.rotation(45, 100, 150):
@@ -319,6 +325,23 @@ def test_the_edge_of_a_box_strikes_out_no_caption(down: float) -> None:
         pdf.rect(19.5, min(38.7, 38.7 + down), pdf.get_string_width("Tariff") + 1, abs(down))
 
     assert "~~" not in pdf_of(draw).text
+
+
+@pytest.mark.parametrize(("style", "struck"), [("D", False), ("F", True)])
+def test_a_low_frame_strikes_out_nothing_and_a_thick_line_does(style: str, struck: bool) -> None:
+    def draw(pdf: Any) -> None:
+        pdf.set_font("helvetica", size=12)
+        pdf.text(20, 40, "Tariff")
+        pdf.rect(19.5, 38.2, pdf.get_string_width("Tariff") + 1, 0.9, style=style)
+
+    assert ("~~Tariff~~" in pdf_of(draw).text) is struck
+
+
+@pytest.mark.parametrize(("layer", "told"), [("/OC << /Type /OCG /Name (Old) >>", True), ("", False)])
+def test_a_remark_on_a_layer_that_may_be_off_is_told(layer: str, told: bool) -> None:
+    mark = remark("Text", 100, 600, "Draft 9,999").replace("/F 4", f"/F 4 {layer}")
+    read = convert_pdf(pdf_file(["BT /F1 11 Tf 72 700 Td (Price 7,500) Tj ET"], remarks=[mark]))
+    assert read.notes == (("1 remark on a layer, which may be off, is read too",) if told else ())
 
 
 def test_large_words_across_the_lines_are_neither_title_nor_heading() -> None:

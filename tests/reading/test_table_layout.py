@@ -102,6 +102,59 @@ def test_tables_of_one_length_beside_each_other_stay_two(tmp_path: Path) -> None
     assert [names(one) for one in relations(tmp_path, spaced)] == [["Item", "Jan", "Feb", "Mar"]]
 
 
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [["Item", "Stock", None, "Crew", "Hours"], ["Rope", 12, None, "Ann", 4], ["Lamp", 3, None, "Ann", 2]],
+        [
+            ["Day", "Sales", None, "Day", "Visits"],
+            ["2024-01-01", 5, None, "2024-02-01", 9],
+            ["2024-01-02", 6, None, "2024-02-01", 8],
+        ],
+    ],
+)
+def test_tables_beside_each_other_whose_first_column_repeats_stay_two(tmp_path: Path, rows: Cells) -> None:
+    left, right = relations(tmp_path, rows)
+    assert (names(left), names(right)) == (list(rows[0][:2]), list(rows[0][3:]))
+
+
+def test_a_blank_column_before_words_that_say_how_a_row_stands_parts_nothing(tmp_path: Path) -> None:
+    rows: Cells = [
+        ["Order", "Item", None, "Status", "Paid"],
+        ["A", "Rope", None, "open", "no"],
+        ["B", "Oar", None, "done", "yes"],
+        ["C", "Oar", None, "open", "no"],
+    ]
+    assert [len(names(one)) for one in relations(tmp_path, rows)] == [4]
+
+
+def test_a_dash_labels_several_groups_that_have_no_name(tmp_path: Path) -> None:
+    rows: Cells = [
+        ["Region", "City", "Amount"],
+        ["North", "Aldra", 10],
+        [None, "Brekk", 20],
+        ["-", "Corvik", 5],
+        [None, "Dunmar", 6],
+        ["South", "Elm", 7],
+        [None, "Fjell", 8],
+        ["-", "Garn", 9],
+        [None, "Holm", 4],
+    ]
+    [relation] = relations(tmp_path, rows)
+    regions = [row[0] for row in values(relation)]
+    assert regions == ["North", "North", None, None, "South", "South", None, None]
+
+
+def test_labels_stand_behind_the_numbers_of_the_rows(tmp_path: Path) -> None:
+    cities = ["Aldra", "Brekk", "Corvik", "Dunmar"]
+    labels = ["North", None, "South", None]
+    table = [[at, label, city] for at, (label, city) in enumerate(zip(labels, cities, strict=True), start=1)]
+    [relation] = relations(tmp_path, [["No", "Region", "City"], *table])
+    assert [row[1] for row in values(relation)] == ["North", "North", "South", "South"]
+    [other] = relations(tmp_path, [["Code", "Region", "City"], *([f"x{at}", *row] for at, *row in table)])
+    assert [row[1] for row in values(other)] == labels
+
+
 def test_a_header_of_two_rows_without_merged_cells_names_both() -> None:
     rows = [
         ["", "2023", "", "2024", "", ""],

@@ -1,5 +1,6 @@
 """Text that a page draws where nobody sees it is left out, and what a script shows later is not."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,61 @@ def test_most_of_a_page_and_what_has_a_size_of_its_own_stay() -> None:
     text = parse(Path("a.html"), page.encode()).text
     assert "New fare 14" in text
     assert "One more" in text
+
+
+PAGE = f"<h1>Fares</h1><div class=list><p class=old>Old fare 11</p>{NEW}</div>"
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        ".list { .old { display: none } }",
+        ".list { color: red; & > .old { display: none } }",
+        "p { &.old { display: none } }",
+        ".x, .list { .y, .old { visibility: hidden } }",
+        ".list { .old { @media screen { display: none } } }",
+        ".old { display: none; .x { color: red } }",
+        ":root { --shown: none } .old { display: var(--shown) }",
+        "html { --off: none; --shown: var( --off ) } .list { .old { display: var(--shown) } }",
+        ".old { display: var(--shown, none) }",
+        "body { --seen: hidden } .old { visibility: var(--seen) }",
+        ":root { --through: 0 } .old { opacity: var(--through) }",
+    ],
+)
+def test_what_a_rule_within_a_rule_or_a_named_value_hides_is_left_out(sheet: str) -> None:
+    assert "Old" not in parse(Path("a.html"), f"<style>{sheet}</style>{PAGE}".encode()).text
+
+
+@pytest.mark.parametrize(
+    "sheet",
+    [
+        ".other { .old { display: none } }",
+        ".list { .old { @media print { display: none } } }",
+        ".old { &:hover { display: none } }",
+        ".list { .old { display: none } } .list { .old { display: block } }",
+        ":root { --shown: block } .old { display: var(--shown, none) }",
+        ":root { --shown: none } .list { --shown: block } .old { display: var(--shown) }",
+        "@media print { :root { --shown: none } } .old { display: var(--shown) }",
+        "[data-theme=dark] { --shown: none } .old { display: var(--shown) }",
+        "h1 { --shown: none } .old { display: var(--shown) }",
+    ],
+)
+def test_what_no_rule_within_a_rule_and_no_named_value_hides_stays(sheet: str) -> None:
+    assert "Old fare 11" in parse(Path("a.html"), f"<style>{sheet}</style>{PAGE}".encode()).text
+
+
+def test_the_value_of_a_style_of_its_own_may_be_named() -> None:
+    page = PAGE.replace("class=old", "style='display: var(--shown)'")
+    assert "Old" not in parse(Path("a.html"), f"<style>html {{ --shown: none }}</style>{page}".encode()).text
+
+
+@pytest.mark.parametrize(
+    "deep", ["a{" * 40_000 + "}" * 40_000, "a,b,i{" * 5000, f"{'.a,' * 500}p{{" + "& & &{}" * 9000]
+)
+def test_rules_within_many_rules_are_read_in_no_time(deep: str) -> None:
+    started = time.thread_time()
+    assert "Old fare 11" in parse(Path("a.html"), f"<style>{deep} x{{display:none}}</style>{PAGE}".encode()).text
+    assert time.thread_time() - started < 5
 
 
 def test_hidden_elements_in_markdown_are_left_out() -> None:

@@ -6,7 +6,8 @@ an element holds for nobody who reads the page.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,6 +39,9 @@ _CLIPPED = re.compile(
 _NOT_TEXT = ["math", "input", "select", "textarea"]  # read where another element is seen in their place
 _SAYS = re.compile(r"none|hidden|visible|collapse|super|sub\b|line-through", re.IGNORECASE)
 _BRACE = re.compile(r"[{}]")
+_VALUE = re.compile(r"(?:^|[;\s{])(--[\w-]{1,60})\s*:\s*([^;{}]{1,80})")  # which other rules name
+_NAMED_VALUE = re.compile(r"var\(\s*(--[\w-]{1,60})\s*(?:,\s*+([\w -]{1,40}))?\)")
+_MOST_STEPS, _LONGEST_VALUE = 5, 80  # from a name to a value, by names that stand for names; characters
 _ALWAYS = re.compile(r"@layer\b[^;]*|@supports\b(?![^;]*(?:\bnot\b|\(\s*-))[^;]*", re.IGNORECASE)
 _MEDIA = re.compile(r"@media\b\s*", re.IGNORECASE)
 _SCREEN = re.compile(r"(?:only\s+)?(?:all|screen)", re.IGNORECASE)
@@ -51,11 +55,13 @@ _PARTS = {  # of a selector, by how much they decide
 }
 _IMPORTANT = 1_000_000
 _MOST_SELECTORS, _LONGEST_SELECTOR, _MOST_MATCHED = 1000, 300, 20_000  # of a sheet; characters; tags with rules
+_MOST_NESTED, _MOST_SIGNS = 20_000, 3  # selectors within others, of a sheet; & in one
 _NAME, _NOT = re.compile(r"[.#][A-Za-z_][\w-]*"), re.compile(r":not\([^()]*\)|\[[^][]*\]")
 
 
 def apply_styles(page: "Tag", sheet: str) -> None:
     """Add what a sheet says of elements to their own styles, which come first; of several rules the strongest holds."""
+    sheet = _with_values(page, _without_comments(sheet))
     for tag, own in _matched(page, sheet, _DECLARATION, _PROPERTIES, _tells):
         inline = str(tag.get("style", ""))
         written = _declared(_DECLARATION, _PROPERTIES, inline)
@@ -71,6 +77,64 @@ def apply_styles(page: "Tag", sheet: str) -> None:
         declared = {name: value for name, (_, value) in own.items()}
         if _is_unseen(tag, declared | _declared(_DECLARATION_OF_SIGHT, _OF_SIGHT, inline)):
             tag["style"] = "; ".join(filter(None, [inline.rstrip("; "), "opacity: 0"]))
+
+
+def _with_values(page: "Tag", sheet: str) -> str:
+    """Put values in the place of their names, `var(--shown)`, in a sheet and in the styles of elements.
+
+    A name stays unless the whole page has its value, and no part of it another one.
+    """
+    styled = [tag for tag in page.select("[style]") if "var(" in str(tag["style"])]
+    if "var(" not in sheet and not styled:
+        return sheet
+    values = _values(page, sheet, [str(tag["style"]) for tag in styled])
+
+    def value_of(named: re.Match[str]) -> str:
+        return values.get(named[1], named[2] or "") or named[0]
+
+    for _ in range(_MOST_STEPS):
+        values = {name: _NAMED_VALUE.sub(value_of, value)[:_LONGEST_VALUE] for name, value in values.items()}
+    for tag in styled:
+        tag["style"] = _NAMED_VALUE.sub(value_of, str(tag["style"]))
+    return _NAMED_VALUE.sub(value_of, sheet)
+
+
+def _values(page: "Tag", sheet: str, styles: Sequence[str]) -> dict[str, str]:
+    """Return the values of the names that tell something; an empty one for a name that means another thing elsewhere.
+
+    Frameworks give hundreds of names, each to many elements, of which few tell what is shown.
+    """
+    blocks = [(selectors, body) for selectors, body in _blocks(sheet) if "--" in body]
+    written = [
+        one[2]
+        for body in (*(body for _, body in blocks), *styles)
+        for pattern in (_DECLARATION, _DECLARATION_OF_SIGHT)
+        for one in pattern.finditer(body)
+    ]
+    given = [(selectors, *found) for selectors, body in blocks for found in _VALUE.findall(body)]
+    used = {name for value in written for name, _ in _NAMED_VALUE.findall(value)}
+    for _ in range(_MOST_STEPS):
+        used |= {other for _, name, value in given if name in used for other, _ in _NAMED_VALUE.findall(value)}
+    known, left = _names_in(page), iter(range(_MOST_SELECTORS))
+    fitting = (
+        (compiled.select(page), name, value)
+        for selectors, name, value in given
+        if name in used
+        for selector, _ in zip(selectors, left, strict=False)
+        if not _PSEUDO.search(selector) and _may_fit(known, selector) and (compiled := _compiled(page, selector))
+    )
+    own = (
+        ([tag], name, value)
+        for tag in page.select("[style*='--']")
+        for name, value in _VALUE.findall(str(tag["style"]))
+        if name in used
+    )
+    said, of_all = dict[str, set[str]](), set[str]()
+    for tags, name, value in (*fitting, *own):
+        if tags:
+            said.setdefault(name, set()).add(value.strip())
+            of_all |= {name} if tags[0].name in {"html", "body"} else set()
+    return {name: next(iter(some)) if len(some) == 1 and name in of_all else "" for name, some in said.items()}
 
 
 def is_out_of_sight(tag: "Tag") -> bool:
@@ -126,7 +190,7 @@ def _matched(
     fitting = [
         (selector, compiled, said)
         for selector, said in rules
-        if known.issuperset(_NAME.findall(_NOT.sub("", selector))) and (compiled := _compiled(page, selector))
+        if _may_fit(known, selector) and (compiled := _compiled(page, selector))
     ]
     for _, compiled, properties in fitting:
         if tells(properties):
@@ -149,12 +213,12 @@ def _matched(
 def _rules(sheet: str, declaration: re.Pattern[str], names: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the selectors of a sheet with those of their properties that are named."""
     left = _MOST_SELECTORS
-    for selectors, body in _blocks(_without_comments(sheet)):
+    for selectors, body in _blocks(sheet):
         declared = _declared(declaration, names, body)
-        for selector in filter(None, map(str.strip, selectors.split(","))) if declared else ():
+        for selector in selectors if declared else ():
             if left <= 0:
                 return
-            if len(selector) <= _LONGEST_SELECTOR and not _PSEUDO.search(selector):
+            if not _PSEUDO.search(selector):
                 left -= 1
                 yield selector, declared
 
@@ -164,18 +228,44 @@ def _without_comments(sheet: str) -> str:
     return " ".join([first, *(one.partition("*/")[2] for one in others)])
 
 
-def _blocks(sheet: str) -> Iterator[tuple[str, str]]:
-    """Yield what stands before and between the braces of the rules that hold on a screen."""
-    opened, end = list[str](), 0
+def _blocks(sheet: str) -> Iterator[tuple[Sequence[str], str]]:
+    """Yield the selectors of the rules that hold on a screen, each with a part of what the rule declares.
+
+    A rule within another one is about what is within the elements of that one; `&` stands for these.
+    """
+    opened, end, left = list[_Opened](), 0, iter(range(_MOST_NESTED))
     for brace in _BRACE.finditer(sheet):
         text = sheet[end : brace.start()]
         end = brace.end()
-        if brace[0] == "{":
-            opened.append(text.rpartition(";")[2].strip())
-        elif opened:
-            selectors = opened.pop()
-            if not selectors.startswith("@") and all(map(_holds, opened)):
-                yield selectors, text
+        around = opened[-1] if opened else _Opened((), is_rule=False, holds=True)
+        declared, _, begins = text.rpartition(";") if brace[0] == "{" else (text, "", "")
+        if around.is_rule and around.holds and declared.strip():
+            yield around.selectors, declared
+        if brace[0] == "}":
+            del opened[-1:]
+        elif (begins := begins.strip()).startswith("@"):
+            opened.append(replace(around, holds=around.holds and _holds(begins)))
+        else:
+            own = [one for one in map(str.strip, begins.split(",")) if 0 < len(one) <= _LONGEST_SELECTOR]
+            pairs = ((outer, inner) for inner in own for outer in around.selectors)
+            nested = (_within(*pair) for pair, _ in zip(pairs, left, strict=False))
+            selectors = nested if around.is_rule else own
+            kept = tuple(one for one in selectors if len(one) <= _LONGEST_SELECTOR)
+            opened.append(_Opened(kept, is_rule=True, holds=around.holds))
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    """Selectors before a brace that is not closed yet, none outside of all rules; `holds` on a screen."""
+
+    selectors: tuple[str, ...]
+    is_rule: bool
+    holds: bool
+
+
+def _within(outer: str, inner: str) -> str:
+    """Return the selector of a rule within another one."""
+    return inner.replace("&", f":is({outer})", _MOST_SIGNS) if "&" in inner else f"{outer} {inner}"
 
 
 def _holds(rule: str) -> bool:
@@ -201,6 +291,10 @@ def _names_in(page: "Tag") -> frozenset[str]:
         if identity := tag.get("id"):
             names.add(f"#{identity}")
     return frozenset(names)
+
+
+def _may_fit(known: frozenset[str], selector: str) -> bool:
+    return known.issuperset(_NAME.findall(_NOT.sub("", selector)))
 
 
 def _compiled(page: "Tag", selector: str) -> Any:

@@ -61,6 +61,7 @@ class _Page:
     waits: bool = False
     height: float = 0.0
     unknown: int = 0
+    on_layers: int = 0  # values and remarks, which nothing tells whether they are shown
     left_out: set[int] = field(default_factory=set)
     headings: set[int] = field(default_factory=set)  # lines that are larger than the text, or bold
     starts: dict[int, int] = field(default_factory=dict)  # of lines in the text
@@ -103,6 +104,7 @@ def convert_pdf(data: bytes, recognize: Recognize | None = None) -> Converted:
         notes.append(
             f"{unread} {'pages have' if unread > 1 else 'page has'} text in a font that does not tell its characters"
         )
+    notes += notes_of({"remark* on a layer, which may be off,": sum(page.on_layers for page in pages)}, "read too")
     _leave_out_repeated(pages)
     body = _usual_height(pages)
     _find_headings(pages, body)
@@ -149,11 +151,12 @@ def _read_page(
             recognized = recognize(page, number)
             lines, unknown = list(recognized.lines), 0
             confidence = recognized.confidence if lines else None
-    lines = with_marks(lines, marks_of(pdf, page, files, left_out))
+    marks = marks_of(pdf, page, files, left_out)
+    lines = with_marks(lines, marks)
     height = 0.0 if page.get_rotation() else page.get_height()
     lines, ruled = ruled_tables(lines, rules)
     tables = {table.first: table for table in find_tables(lines, ruled)}
-    return _Page(lines, tables, confidence, waits, height, unknown)
+    return _Page(lines, tables, confidence, waits, height, unknown, sum(mark.is_on_layer for mark in marks))
 
 
 def _labels(pdf: Any) -> tuple[str, ...]:

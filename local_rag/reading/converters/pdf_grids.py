@@ -17,6 +17,7 @@ _MOST_MARKS = 1000  # of a page, and places of one
 _DEPTH = 4  # of drawings within drawings
 _SAME = 2.5  # points between what is one line, or what touches
 _SHORTEST = 4.0  # points of a line that separates cells
+_LOWEST = 1.5  # points of a frame: a lower one is seen as a line
 _FEWEST = 2  # rows and columns
 _FEWEST_FILLED = 0.4  # of the cells of a table have text
 _FEWEST_STACKED, _STACKED, _GO_ON = 3, 0.7, 0.25  # lines; the share of them with several cells, and of cells that go on
@@ -56,19 +57,21 @@ def rules_of(page: Any) -> Rules:
 
     There are none of a drawing with very many.
     """
-    level, upright = list[Rule](), list[Rule]()
-    for count, ((left, low), (right, high)) in enumerate(chain(_segments(page), _striking(page))):
+    level, upright, posts = list[Rule](), list[Rule](), list[Rule]()
+    for count, ((left, low), (right, high), is_filled) in enumerate(chain(_segments(page), _striking(page))):
         if count >= _MOST_SEGMENTS:
             return Rules()
         if abs(high - low) < 1 <= abs(right - left):
             level.append(Rule((low + high) / 2, min(left, right), max(left, right)))
         elif abs(right - left) < 1 <= abs(high - low):
             upright.append(Rule((left + right) / 2, min(low, high), max(low, high)))
-    return Rules(tuple(_joined(level)), tuple(_joined(upright)))
+            if not is_filled and _LOWEST <= abs(high - low) < _SHORTEST:
+                posts.append(upright[-1])
+    return Rules(tuple(_joined(level)), tuple(_joined(upright)), tuple(sorted(posts)))
 
 
-def _striking(page: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
-    """Yield both ends of the lines with which a reader has struck out words."""
+def _striking(page: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float], bool]]:
+    """Yield both ends of the lines with which a reader has struck out words, and that they are no frames."""
     import pypdfium2.raw as pdfium
 
     points = pdfium.FS_QUADPOINTSF()
@@ -78,16 +81,21 @@ def _striking(page: Any) -> Iterator[tuple[tuple[float, float], tuple[float, flo
             for number in range(min(_MOST_MARKS, pdfium.FPDFAnnot_CountAttachmentPoints(mark))):
                 if pdfium.FPDFAnnot_GetAttachmentPoints(mark, number, ctypes.byref(points)):
                     middle = (points.y1 + points.y3) / 2
-                    yield (min(points.x1, points.x3), middle), (max(points.x2, points.x4), middle)
+                    yield (min(points.x1, points.x3), middle), (max(points.x2, points.x4), middle), True
         pdfium.FPDFPage_CloseAnnot(mark)
 
 
-def _segments(page: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float]]]:
-    """Yield both ends of each straight piece of the paths on a page, and one point twice for each other piece."""
+def _segments(page: Any) -> Iterator[tuple[tuple[float, float], tuple[float, float], bool]]:
+    """Yield both ends of each straight piece of the paths on a page, and one point twice for each other piece.
+
+    The third value says whether the path is filled, as a thick line may be drawn.
+    """
     import pypdfium2.raw as pdfium
 
-    x, y = ctypes.c_float(), ctypes.c_float()
+    x, y, fill, is_drawn = ctypes.c_float(), ctypes.c_float(), ctypes.c_int(), ctypes.c_int()
     for path, matrix in _paths(page):
+        pdfium.FPDFPath_GetDrawMode(path, ctypes.byref(fill), ctypes.byref(is_drawn))
+        is_filled = fill.value != pdfium.FPDF_FILLMODE_NONE
         first = before = (0.0, 0.0)
         for at in range(pdfium.FPDFPath_CountSegments(path)):
             segment = pdfium.FPDFPath_GetPathSegment(path, at)
@@ -99,10 +107,10 @@ def _segments(page: Any) -> Iterator[tuple[tuple[float, float], tuple[float, flo
             kind = pdfium.FPDFPathSegment_GetType(segment)
             if kind == pdfium.FPDF_SEGMENT_MOVETO:
                 first = point
-            yield before if kind == pdfium.FPDF_SEGMENT_LINETO else point, point
+            yield before if kind == pdfium.FPDF_SEGMENT_LINETO else point, point, is_filled
             before = point
             if pdfium.FPDFPathSegment_GetClose(segment):
-                yield point, first
+                yield point, first, is_filled
                 before = first
 
 

@@ -23,7 +23,10 @@ _ASKS = (":", "?", "_", ".", "\u2026", "\uff1a")  # a label ends so
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A text with its place in points from below; `is_value` of a field, else a remark or a text of its own."""
+    """A text with its place in points from below; `is_value` of a field, else a remark or a text of its own.
+
+    `is_on_layer` says that it stands on a layer: PDFium shows it also if that is off.
+    """
 
     text: str
     left: float
@@ -32,6 +35,7 @@ class Mark:
     top: float
     is_value: bool = False
     is_box: bool = False  # to be ticked
+    is_on_layer: bool = False
 
 
 def open_forms(pdf: Any, left_out: Counter[str]) -> None:
@@ -59,10 +63,10 @@ def marks_of(pdf: Any, page: Any, files: list[Attachment], left_out: Counter[str
             mark = _mark(pdf, annotation, left_out)
             if pdfium.FPDFAnnot_GetSubtype(annotation) == pdfium.FPDF_ANNOT_FILEATTACHMENT:
                 _attach(pdf, pdfium.FPDFAnnot_GetFileAttachment(annotation), files, left_out)
+            if mark is not None and mark.text.strip():
+                marks.append(replace(mark, is_on_layer=bool(pdfium.FPDFAnnot_HasKey(annotation, b"OC"))))
         finally:
             pdfium.FPDFPage_CloseAnnot(annotation)
-        if mark is not None and mark.text.strip():
-            marks.append(mark)
     return marks
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from local_rag.reading.converters.notation import subscript, superscript
 from local_rag.reading.decode import clean
+from local_rag.reading.spaced_words import FEWEST_LETTERS, is_spaced_word
 from local_rag.text.struck import SIGN, strike
 
 _WIDE = 0.75  # a gap of this part of a line's height separates cells: a space is 0.25, in justified text up to 0.6
@@ -41,10 +42,11 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The level and the upright lines that a page draws."""
+    """The level and the upright lines that a page draws, and the upright ones of low frames."""
 
     level: tuple[Rule, ...] = ()
     upright: tuple[Rule, ...] = ()
+    posts: tuple[Rule, ...] = ()
 
     def part(self, left: float, right: float, height: float) -> bool:
         """Return whether an upright line stands between two places at a height."""
@@ -67,7 +69,14 @@ class Rules:
         )
 
     def _turns(self, height: float, end: float, slack: float, low: float, high: float) -> bool:
-        """Return whether a level line goes on upright at one end, beyond the heights between which lines strike out."""
+        """Return whether a level line goes on upright at one end.
+
+        That is beyond the heights between which lines strike out, or it is that of a low frame.
+        """
+        if any(
+            one.start - slack <= height <= one.end + slack for one in _between(self.posts, end - slack, end + slack)
+        ):
+            return True
         return any(
             one.start - slack <= height <= one.end + slack and (one.start < low or one.end > high)
             for one in _between(self.upright, end - slack, end + slack)
@@ -248,23 +257,50 @@ def _lines_apart(words: Sequence[_Word]) -> Iterator[list[_Word]]:
 
 def _with_letters_joined(words: list[_Word]) -> list[_Word]:
     """Join the letters of words that are set apart, as in "N O T I C E": wider gaps stand between the words."""
-    if len(words) < _FEWEST_APART or sum(len(word.text) <= 2 for word in words) < _MOSTLY_APART * len(words):  # noqa: PLR2004
+    letters = sum(len(word.text) == 1 and word.text.isalpha() for word in words)
+    if len(words) >= _FEWEST_APART and letters >= _MOSTLY_APART * len(words):
+        return [_one_word(part) for part in _parts_apart(words)]
+    if letters < FEWEST_LETTERS:
         return words
-    if sum(len(word.text) == 1 and word.text.isalpha() for word in words) < _MOSTLY_APART * len(words):
-        return words
-    boxes = [(word.first, word.last) for word in words]
-    gaps = [after[0] - before[2] if before and after else 0.0 for (_, before), (after, _) in pairwise(boxes)]
-    usual = sorted(gaps)[len(gaps) // 3]
-    if usual <= 0:
-        return words
-    joined = [words[0]]
+    runs = list[list[_Word]]()
+    for word in words:
+        if runs and _may_go_on(runs[-1][-1], word):
+            runs[-1].append(word)
+        else:
+            runs.append([word])
+    parts = (part for run in runs for part in _parts_apart(run))
+    return [
+        word for part in parts for word in ([_one_word(part)] if is_spaced_word([one.text for one in part]) else part)
+    ]
+
+
+def _may_go_on(letter: _Word, other: _Word) -> bool:
+    """Return whether two letters may be those of one word, in one cell."""
+    if not all(len(one.text) == 1 and one.text.isalpha() for one in (letter, other)):
+        return False
+    return 0 < _gap(letter, other) <= _WIDE * letter.height
+
+
+def _gap(word: _Word, other: _Word) -> float:
+    return other.first[0] - word.last[2] if word.last and other.first else 0.0
+
+
+def _parts_apart(words: Sequence[_Word]) -> list[list[_Word]]:
+    """Divide words at the gaps that are wider than most; all are apart if the gaps are not known."""
+    gaps = [_gap(one, other) for one, other in pairwise(words)]
+    usual = sorted(gaps)[len(gaps) // 3] if gaps else 0.0
+    parts = [[words[0]]]
     for word, gap in zip(words[1:], gaps, strict=True):
         if 0 < gap <= _WIDER * usual:
-            last = joined[-1]
-            joined[-1] = _Word(last.text + word.text, last.offset, last.first, word.last, last.is_joined)
+            parts[-1].append(word)
         else:
-            joined.append(word)
-    return joined
+            parts.append([word])
+    return parts
+
+
+def _one_word(words: Sequence[_Word]) -> _Word:
+    first, last = words[0], words[-1]
+    return _Word("".join(word.text for word in words), first.offset, first.first, last.last, first.is_joined)
 
 
 def _goes_on(before: Sequence[_Word], after: Sequence[_Word], characters: Characters) -> bool:

@@ -105,8 +105,8 @@ def _are_apart(
 ) -> bool:
     """Return whether blocks that begin in one row are tables of their own.
 
-    Either they end in different rows, or each has names of its own: its first column has another text in each row, or
-    is called as that of the others.
+    Either they end in different rows, or each has records of its own: its first column has texts, and no two rows are
+    the same, or it is called as that of the others.
     """
     if any(len(block) < _FEWEST_COLUMNS for block in blocks):
         return False
@@ -118,12 +118,16 @@ def _are_apart(
     names = [[header[at] if at < len(header) else "" for at in block] for block in blocks]
     if not all(map(all, names)):
         return False
-    return all(one == names[0] for one in names) or all(_are_names(rows[head + 1 :], block[0]) for block in blocks)
+    return len({one[0] for one in names}) == 1 or all(_are_records(rows[head + 1 :], block) for block in blocks)
 
 
-def _are_names(rows: Sequence[Numbered], column: int) -> bool:
-    cells = [row[column] if column < len(row) else "" for _, row in rows]
-    return all(cells) and len(set(cells)) == len(cells) and all(may_be_header([cell]) for cell in cells)
+def _are_records(rows: Sequence[Numbered], block: Sequence[int]) -> bool:
+    """Return whether each row of a block has a text first, and is another one: by that text, or by all its cells."""
+    records = [tuple(row[at] if at < len(row) else "" for at in block) for _, row in rows]
+    firsts = [record[0] for record in records]
+    if not all(first and may_be_header([first]) for first in firsts):
+        return False
+    return len(set(firsts)) == len(firsts) or (all(map(all, records)) and len(set(records)) == len(records))
 
 
 def _count(row: Sequence[str]) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from local_rag.text.cell_values import is_missing, unit_of_name
+from local_rag.text.sheet_rows import CELL_BREAK, COLUMNS, LONGEST_NAME, named_cells, row_label
 
 Row = Sequence[str]  # cells without line breaks, empty ones as ""
 Numbered = tuple[int, Row]  # with its number in the file
@@ -18,7 +19,6 @@ _FEWEST_GROUPS = 2  # above columns of the same names
 _LONGEST_UNIT = 12  # characters
 _DITTO = frozenset({'"', "''", "\u3003", "\u2033", "\u201c", "\u201d", "\u201e", "ditto", "do.", "idem", "id."})
 _LONGEST_DITTO = max(map(len, _DITTO))
-_LONGEST_NAME = 200  # characters of a name that each row repeats
 _NUMBER = re.compile(
     r"[-+(]{0,2}\s?(?:[€$£¥]|[A-Z]{2,3}\s)?\s?[-+]?(?:\d[\d.,'\u2019\u00a0\u202f ]*|[.,]\d+)(?:[eE][-+]?\d+)?\s?"
     r"(?:%|‰|[€$£¥]|[A-Z]{3})?\)?"
@@ -90,13 +90,14 @@ def find_header(rows: Sequence[Row], spanned: Collection[int] = (), marked: int 
 def fill_labels(rows: Sequence[Numbered], whole: Collection[int] = ()) -> tuple[list[Numbered], tuple[int, ...]]:
     """Give the rows below a header the labels that stand only in the first row of each group; return their columns.
 
-    Labels stand left, each once; most rows have none, or what follows them is the same in several groups. Rows in
-    `whole`, of one cell or of a total have none. A ditto mark stands for the cell above it, in any column, if words or
-    a number stand there: in a table of signs it is one of them.
+    Labels stand left, or behind the numbers of the rows, each once; most rows have none, or what follows them is the
+    same in several groups. Rows in `whole`, of one cell or of a total have none. A ditto mark stands for the cell above
+    it, in any column, if words or a number stand there: in a table of signs it is one of them.
     """
     rows = _without_dittos(rows)
     first = min((at for _, row in rows for at, cell in enumerate(row[:_LEADING]) if cell), default=_LEADING)
-    if first == _LEADING or all(first < len(row) and row[first] for number, row in rows if number not in whole):
+    first += _counts_rows([row[first] if first < len(row) else "" for number, row in rows if number not in whole])
+    if first >= _LEADING or all(first < len(row) and row[first] for number, row in rows if number not in whole):
         return list(rows), ()
     width = max(len(row) for _, row in rows)
     wide = [[*row, *[""] * (width - len(row))] for _, row in rows]
@@ -107,7 +108,7 @@ def fill_labels(rows: Sequence[Numbered], whole: Collection[int] = ()) -> tuple[
         if number not in whole and sum(map(bool, row)) > 1 and not is_total(_first(row))
     ]
     begins, columns = {0}, list[int]()
-    for column in range(width - 1):
+    for column in range(first, width - 1):
         if not any(row[column] for row in body):
             continue
         starts = _starts_of_groups(body, column, begins)
@@ -119,6 +120,12 @@ def fill_labels(rows: Sequence[Numbered], whole: Collection[int] = ()) -> tuple[
             row[column] = label
         begins, columns = starts, [*columns, column]
     return list(zip(numbers, wide, strict=True)) if columns else list(rows), tuple(columns)
+
+
+def _counts_rows(cells: Sequence[str]) -> bool:
+    """Return whether the cells of a column count its rows, but for a total below them."""
+    counted = cells if all(cells) else cells[:-1]
+    return len(counted) > 1 and all(cell == str(at) for at, cell in enumerate(counted, start=1))
 
 
 def _without_dittos(rows: Sequence[Numbered]) -> Sequence[Numbered]:
@@ -153,7 +160,7 @@ def _starts_of_groups(body: Sequence[Sequence[str]], column: int, begins: Collec
     for at, row in enumerate(body):
         outer += at in begins
         if at in starts:
-            if (outer, row[column]) in seen:
+            if (outer, row[column]) in seen and not is_missing(row[column]):
                 return set()
             seen.add((outer, row[column]))
             groups.append([])
@@ -186,15 +193,15 @@ def lines_of_table(rows: Sequence[tuple[int, Row]], spanned: Collection[int], wh
         [row for _, row in rows], {index for index, (number, _) in enumerate(rows) if number in spanned}
     )
     for _, row in rows[: header.captions]:
-        yield "; ".join(dict.fromkeys(filter(None, row)))
+        yield CELL_BREAK.join(dict.fromkeys(filter(None, row)))
     if header.rows:
-        yield f"Columns: {'; '.join(filter(None, header.names))}"
-    repeated = [name[:_LONGEST_NAME] for name in header.names]
+        yield COLUMNS + CELL_BREAK.join(filter(None, header.names))
+    repeated = [name[:LONGEST_NAME] for name in header.names]
     single = not header.rows and all(sum(map(bool, row)) <= 1 for _, row in rows)
     for number, row in fill_labels(rows[header.captions + header.rows :], whole)[0]:
         names = [*([] if number in whole else repeated), *[""] * len(row)]
-        cells = [f"{name}: {cell}" if name else cell for name, cell in zip(names, row, strict=False) if cell]
-        yield cells[0] if single else f"Row {number}: {'; '.join(cells)}"
+        cells = named_cells(zip(names, row, strict=False))
+        yield cells if single else row_label(number) + cells
 
 
 def is_number(cell: str) -> bool:
@@ -222,10 +229,7 @@ def table_in_cell(names: Row, rows: Sequence[Row]) -> str:
     """
     columns = [*names, *[""] * max(map(len, rows), default=0)]
     empty = (name for at, name in enumerate(names) if name and not any(at < len(row) and row[at] for row in rows))
-    lines = (
-        ", ".join(f"{name}: {cell}" if name else cell for name, cell in zip(columns, row, strict=False) if cell)
-        for row in rows
-    )
+    lines = (named_cells(zip(columns, row, strict=False), ", ") for row in rows)
     text = "; ".join(filter(None, [", ".join(empty), *lines]))
     return f"({text})" if text else ""
 
