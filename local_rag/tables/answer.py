@@ -196,7 +196,7 @@ def _result(
 ) -> TableAnswer | None:
     """Return what a program computes; None if its choices do not go together, or no row has it."""
     try:
-        return run(computation(program, view, mentioned), held, with_rows=with_rows)
+        return run(computation(program, view, mentioned, held), held, with_rows=with_rows)
     except (NoRowsError, NotComputableError, QuestionError):  # the last for a limit of time or rows
         return None
 

@@ -3,22 +3,30 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from itertools import combinations, permutations
+from typing import Any, Literal
+
+import numpy as np
 
 from local_rag.tables.mentions import ROWS, Mention
 from local_rag.tables.periods import Period
 from local_rag.tables.program import NONE, Program
 from local_rag.tables.query import AFTER_DATES, Condition, Direction, Operation, Part, Query, is_one_of, value_of_sql
+from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import View, ViewColumn
 
 _NUMBERS = {"more": (">", "more than"), "at least": (">=", "at least"), "less": ("<", "less than")}
 _NUMBERS |= {"at most": ("<=", "at most"), "is": ("=", "")}
 _PAIRS = {"more": (">", "more than"), "is": ("=", "the same as"), "is not": ("<>", "not the same as")}
-# What says that numbers are so much of each thing, of which a sum says nothing: "%", "£/t", "(l/s)", "unit price".
+# What says that numbers are so much of each thing, of which a sum says nothing: "%", "£/t", "(l/s)".
 _RATES = {"%", "\u2030"}
 _EACH = r"(?:units?|pieces?|pcs?|items?|persons?|heads?|nights?|hours?|hrs?|kg|t|l|m²?|m³|km|ha|h|s|min|kwh)\b"
-_RATE_WORDS = r"\bunit (?:price|cost|rate)|(?:einzel|stück)preis|prix unitaire"
-_RATE_IN_NAME = re.compile(rf"[£$€¥] ?/|\w ?/ ?{_EACH}|\bper {_EACH}|{_RATE_WORDS}", re.IGNORECASE)
+_RATE_IN_NAME = re.compile(rf"[£$€¥] ?/|\w ?/ ?{_EACH}|\bper {_EACH}", re.IGNORECASE)
+_SAMPLED = 200  # rows of a view in which products are looked for
+_FEWEST_ROWS, _FEWEST_TELLING = 5, 3  # of a product: rows with all three numbers, and those in which no factor is 1
+_MOST = 0.8  # the part of these rows that a product is right in
+_CENT, _NEAR = 0.0051, 0.05  # how far a product may be from the number written there, and what part of that
+_REPEATED = 2  # rows that a text stands in, on average
 _BOTH = 2  # values of which the difference is asked
 
 
@@ -39,10 +47,10 @@ class Computation:
     labels: tuple[str, str] = ("", "")
 
 
-def computation(program: Program, view: View, mentioned: Sequence[Mention]) -> Computation:
+def computation(program: Program, view: View, mentioned: Sequence[Mention], held: RelationSet) -> Computation:
     """Return what a program computes; raise NotComputableError if its choices do not go together."""
     made = _Maker(program, view, mentioned).computation()
-    if any(_repeats(query) for query in (made.query, made.other) if query):
+    if any(_repeats(query) or _adds_rates(query, held) for query in (made.query, made.other) if query):
         raise NotComputableError
     return made
 
@@ -89,8 +97,6 @@ class _Maker:
         shown = self._column(program.shown) if operation in {"distinct", "list", "top"} else None
         measure = self._column(program.measure) if operation in {"sum", "mean", "min", "max", "top"} else None
         if measure and (measure.kind == "text" or (measure.kind == "date" and operation in {"sum", "mean"})):
-            raise NotComputableError
-        if measure and operation == "sum" and (measure.unit in _RATES or _RATE_IN_NAME.search(measure.name)):
             raise NotComputableError
         if operation == "top" and (not direction or program.measure == program.shown):
             raise NotComputableError
@@ -150,6 +156,105 @@ def _repeats(query: Query) -> bool:
     used = [query.measure, query.group, *(column for one in query.conditions for column in (one.column, one.other))]
     first = query.view.relations[0].table
     return not any(table == first for column in used if column for table, _ in column.held_in)
+
+
+def _adds_rates(query: Query, held: RelationSet) -> bool:
+    """Return whether a query adds so much of each thing, such as prices of one piece."""
+    if query.operation != "sum" or query.measure is None:
+        return False
+    return _has_unit_of_rate(query.measure) or query.measure.sql in rates(query.view, held)
+
+
+def _has_unit_of_rate(column: ViewColumn) -> bool:
+    return column.unit in _RATES or bool(_RATE_IN_NAME.search(column.name))
+
+
+def rates(view: View, held: RelationSet) -> frozenset[str]:
+    """Return the SQL of the columns that, times a quantity in the same row, are a third column."""
+    columns = [one for one in view.columns if one.kind != "date"]
+    key = ("rates", view.head, view.source, *(one.sql for one in columns))
+    if key not in held.known:
+        held.hold([one.table for one in view.relations])
+        names = ", ".join(one.sql for one in columns)
+        rows = held.select(f"{view.head}SELECT {names} FROM {view.source} LIMIT {_SAMPLED}").rows  # noqa: S608
+        held.known[key] = frozenset(_Sample(columns, rows).rates())
+    found: frozenset[str] = held.known[key]
+    return found
+
+
+class _Sample:
+    """Some rows of columns, by which a column may be found to be the product of two others."""
+
+    def __init__(self, columns: Sequence[ViewColumn], rows: Sequence[tuple[Any, ...]]) -> None:
+        self.numbers = [at for at, one in enumerate(columns) if one.kind == "number"]
+        self.columns, self.cells = columns, list(zip(*rows, strict=True)) or [()] * len(columns)
+        values = [[one if isinstance(one, int | float) else np.nan for one in cells] for cells in self.cells]
+        self.values = np.array(values, dtype=float).T
+
+    def rates(self) -> Iterator[str]:
+        """Yield the SQL of each rate."""
+        with np.errstate(all="ignore"):  # numbers that are too large have no product
+            for factors in combinations(self.numbers, 2):
+                for product in self._products(*factors):
+                    yield from (
+                        self.columns[one].sql
+                        for one, other in permutations(factors)
+                        if self._is_rate(one, other, product)
+                    )
+
+    def _products(self, one: int, other: int) -> Iterator[int]:
+        """Yield the columns that are the product of two in most rows, also of those where it is no copy of one."""
+        left, right = self.values[:, [one]], self.values[:, [other]]
+        off = np.abs(left * right - self.values)
+        is_known = ~np.isnan(off)
+        is_right = is_known & (off <= np.minimum(_CENT, _NEAR * np.abs(self.values)))
+        is_telling = is_known & (left != 1) & (right != 1) & (left * right != 0)
+        rows, telling = is_known.sum(axis=0), is_telling.sum(axis=0)
+        found = (rows >= _FEWEST_ROWS) & (is_right.sum(axis=0) >= _MOST * rows)
+        found &= (telling >= _FEWEST_TELLING) & ((is_right & is_telling).sum(axis=0) >= _MOST * telling)
+        yield from (at for at in self.numbers if found[at] and at not in {one, other})
+
+    def _is_rate(self, one: int, other: int, product: int) -> bool:
+        """Return whether the first of two factors is the rate and the second the quantity; not if nothing tells."""
+        if not self._may_be_quantity(other):
+            return False
+        if not self._may_be_quantity(one):
+            return True
+        signs = zip(self._signs(one, product), self._signs(other, product), strict=True)
+        first = next((mine for mine, its in signs if mine != its), None)
+        if first is not None:
+            return first
+        # Of hours and what one costs, either may have fractions: only a larger number with them is surely a price.
+        has_fractions = [bool(np.any(self._known(at) % 1)) for at in (one, other)]
+        return has_fractions == [True, False] and bool(np.median(self._known(one)) > np.median(self._known(other)))
+
+    def _signs(self, at: int, product: int) -> Iterator[bool]:
+        """Yield what tells a rate: the unit of the product, the last word of its name, the same for the same thing."""
+        column, whole = self.columns[at], self.columns[product]
+        yield (column.unit, bool(column.units)) == (whole.unit, bool(whole.units))
+        yield column.keys[-1:] == whole.keys[-1:]
+        yield self._is_settled(at)
+
+    def _known(self, at: int) -> np.ndarray:
+        column = self.values[:, at]
+        known: np.ndarray = np.abs(column[~np.isnan(column)])
+        return known
+
+    def _may_be_quantity(self, at: int) -> bool:
+        """Return whether numbers differ and are so many, or so much of a unit; a factor such as 0.2 is neither."""
+        if _has_unit_of_rate(self.columns[at]):
+            return False
+        known = self._known(at)
+        return bool((self.columns[at].unit or np.median(known) >= 1) and known.min() < known.max())
+
+    def _is_settled(self, at: int) -> bool:
+        """Return whether a text column that says the same in several rows has the same number in all of them."""
+        for column, texts in zip(self.columns, self.cells, strict=True):
+            if column.kind == "text":
+                pairs = {pair for pair in zip(texts, self.cells[at], strict=True) if pair[0] is not None}
+                if pairs and len({text for text, _ in pairs}) == len(pairs) <= len(texts) / _REPEATED:
+                    return True
+        return False
 
 
 def _of_number(column: ViewColumn, number: float, said: str) -> Condition:

@@ -19,7 +19,7 @@ Kind = Literal["value", "choice", "number", "time", "limit"]
 ROWS = -1  # stands for the column of a mention that is about the rows themselves
 _WORD = re.compile(r"[^\W_]+")
 _NUMBER = re.compile(
-    r"(?<![\w.,/-])(?:[$€£]\s?)?(\d{1,3}(?:[ ,']\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?)\s?(k\b|%)?(?![\w/-])", re.I
+    r"(?<![\w.,/-])(?:[$€£]\s?)?(\d{1,3}(?:[ ,']\d{3})+(?:\.\d+)?|\d+(?:[.,]\d+)?)\s?(k\b|%)?(?![\w/-]|\.\d)", re.I
 )
 _DURATION = re.compile(r"(?<![\d:])(\d{1,3}):([0-5]\d)(?![\d:])")
 _MOST_LIMIT = 50  # rows that a question asks for

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from local_rag.answer_records import TableAnswer, TableValue
 from local_rag.errors import QuestionError
-from local_rag.tables.computation import NotComputableError, computation
+from local_rag.tables.computation import NotComputableError, computation, rates
 from local_rag.tables.mentions import mentions
 from local_rag.tables.program import (
     DIRECTIONS,
@@ -66,7 +66,7 @@ def computed_of(
     roles = ("measure", "shown", "group", "left", "right")
     columns: dict[str, Any] = {role: names.index(how.pop(role)) for role in roles if role in how}
     program = Program(operation, tuple(relations), filled, **columns, **how)
-    return run(computation(program, view, found), tables, with_rows=with_rows)
+    return run(computation(program, view, found, tables), tables, with_rows=with_rows)
 
 
 def test_rows_are_counted_with_what_is_said_of_them(tables: RelationSet) -> None:
@@ -252,7 +252,7 @@ def test_a_join_answers_of_one_table_by_the_other(tables: RelationSet) -> None:
     names = [one.name for one in view.columns]
     relations = tuple("is" if names[one.column] == "Country" and one.end else "" for one in found)
     program = Program("sum", relations, ("",) * len(names), measure=names.index("Net EUR"))
-    assert run(computation(program, view, found), tables).value == 100.5
+    assert run(computation(program, view, found, tables), tables).value == 100.5
 
 
 def test_a_table_is_joined_by_the_number_of_what_the_other_lists(tmp_path: Path) -> None:
@@ -285,7 +285,7 @@ def test_a_join_adds_no_numbers_that_it_repeats(tmp_path: Path) -> None:
         assert computed_of(view, tables, "count", "chair", where={("Type", "Chair"): "is"}).value == 2
 
 
-@pytest.mark.parametrize("name", ["Price £/night", "Yield (l/s)", "Unit price", "Einzelpreis EUR", "Share %"])
+@pytest.mark.parametrize("name", ["Price £/night", "Yield (l/s)", "Share %"])
 def test_so_much_of_each_thing_is_averaged_but_not_added(tmp_path: Path, name: str) -> None:
     with opened(tmp_path, {"stays.csv": f"Guest,{name}\nAnn,10\nBo,20\nCy,30\n"}) as tables:
         [view] = map(view_of, tables.named)
@@ -293,6 +293,87 @@ def test_so_much_of_each_thing_is_averaged_but_not_added(tmp_path: Path, name: s
         with pytest.raises(NotComputableError):
             computed_of(view, tables, "sum", measure=measure)
         assert computed_of(view, tables, "mean", measure=measure).value == 20
+
+
+PRICED = {
+    "its unit": (
+        "Item,Pieces,Each,Amount\nA,2,10 EUR,20 EUR\nB,30,4 EUR,120 EUR\nC,5,6 EUR,30 EUR\n"
+        "D,7,8 EUR,56 EUR\nE,9,3 EUR,27 EUR\n"
+    ),
+    "a word of its name": "Item,Pieces,Unit price,Whole price\nA,2,10,20\nB,30,4,120\nC,5,6,30\nD,7,8,56\nE,9,3,27\n",
+    "the same for the same person": (
+        "Who,Worked,Wage,Pay\nAnn,7.5,20,150\nBo,3,30,90\nAnn,8,20,160\nBo,2.25,30,67.50\nAnn,6,20,120\nBo,1,30,30\n"
+    ),
+    "cents": "Item,Pieces,Each,Amount\nA,2,10.99,21.98\nB,3,4.25,12.75\nC,5,6.00,30\nD,1,8.50,8.50\nE,7,3.49,24.43\n",
+    "rounding": (
+        "Item,Weight (kg),Each (EUR),Amount (EUR)\n"
+        "A,2.5,11.333,28.33\nB,3,8,24\nC,1.5,6.33,9.5\nD,2,8.5,17\nE,7,9.777,68.44\n"
+    ),
+    "no quantity": "Item,Net,Tax rate,Tax\nA,200,0.2,40\nB,310,0.1,31\nC,55,0.2,11\nD,80,0.1,8\nE,90,0.2,18\n",
+    "one row that is wrong": (
+        "Item,Pieces,Each,Amount\nA,2,10.99,21.98\nB,3,4.25,12.75\nC,5,6.5,99\nD,4,8.5,34\nE,7,3.49,24.43\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("told_by", PRICED)
+def test_what_times_a_quantity_is_a_third_column_is_averaged_but_not_added(tmp_path: Path, told_by: str) -> None:
+    with opened(tmp_path, {"lines.csv": PRICED[told_by]}) as tables:
+        [view] = map(view_of, tables.named)
+        _, quantity, rate, amount = (one.name for one in view.columns)
+        with pytest.raises(NotComputableError):
+            computed_of(view, tables, "sum", measure=rate)
+        assert computed_of(view, tables, "mean", measure=rate).value
+        assert computed_of(view, tables, "sum", measure=quantity).value
+        assert computed_of(view, tables, "sum", measure=amount).value
+
+
+def test_no_operation_adds_rates(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"shown": "Item", "where": {("Item", "A"): "is", ("Item", "B"): "is"}}
+    for priced, rate in ((PRICED["cents"], "Each"), (PRICED["cents"].replace("Each", "Each %"), "Each %")):
+        folder = tmp_path / rate
+        folder.mkdir()
+        with opened(folder, {"lines.csv": priced}) as tables:
+            for operation in ("difference of sums", "share of sum"):
+                assert computed(tables, "lines", operation, "A B", measure="Amount", **how).value
+                with pytest.raises(NotComputableError):
+                    computed(tables, "lines", operation, "A B", measure=rate, **how)
+            assert computed(tables, "lines", "difference of columns", left="Amount", right="Pieces").value
+            for left, right in ((rate, "Amount"), ("Amount", rate)):
+                with pytest.raises(NotComputableError):
+                    computed(tables, "lines", "difference of columns", left=left, right=right)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        "A,2,10.5,21\nB,3,4.5,13.5\nC,5,6.5,32.5\nD,4,8.5,34\n",  # too few
+        "A,1,10.5,10.5\nB,1,4.5,4.5\nC,1,6.5,6.5\nD,1,8.5,8.5\nE,2,3.5,3.5\n",  # a copy
+        "A,1,10.5,10.5\nB,1,4.5,4.5\nC,1,6.5,6.5\nD,1,8.5,8.5\nE,2,3.5,7\n",  # one row tells, perhaps by chance
+        "A,1,10.5,77\nB,1,4.5,78\nC,1,6.5,79\nD,2,8.5,17\nE,3,3.5,10.5\nF,2,6.5,13\n",  # not those of 1
+        "A,2,10.5,21\nB,3,4.5,13.5\nC,5,6.5,99\nD,4,8.5,99\nE,7,3.5,24.5\n",  # right in some rows alone
+        "A,2,10,20\nB,30,4,120\nC,5,6,30\nD,7,8,56\nE,9,3,27\n",  # nothing tells which of the two is the price
+        "A,7.5,20,150\nB,3,35,105\nC,8.5,40,340\nD,2.25,20,45\nE,6,30,180\n",  # nor here, of hours
+    ],
+)
+def test_what_is_no_product_in_most_rows_is_added(tmp_path: Path, rows: str) -> None:
+    with opened(tmp_path, {"lines.csv": f"Item,Pieces,Each,Amount\n{rows}"}) as tables:
+        for measure in ("Pieces", "Each", "Amount"):
+            assert computed(tables, "lines", "sum", measure=measure).value
+
+
+def test_a_number_that_never_changes_is_the_rate_of_what_it_multiplies(tmp_path: Path) -> None:
+    text = "Item,Months,Each,Year\nA,12,10.5,126\nB,12,14.5,174\nC,12,16.5,198\nD,12,18.5,222\nE,12,13.5,162\n"
+    with opened(tmp_path, {"costs.csv": text}) as tables:
+        assert computed(tables, "costs", "sum", measure="Each").value == 73.5
+        with pytest.raises(NotComputableError):
+            computed(tables, "costs", "sum", measure="Months")
+
+
+def test_rates_are_looked_for_once_in_a_view(tmp_path: Path) -> None:
+    with opened(tmp_path, {"lines.csv": PRICED["cents"]}) as tables:
+        [view] = map(view_of, tables.named)
+        assert rates(view, tables) is rates(view_of(tables.named[0]), tables)
 
 
 @pytest.mark.parametrize("name", ["Hours per week", "Amount (w/o VAT)", "Passengers (in/out)", "Spend (2023/24)"])
@@ -312,6 +393,13 @@ def test_the_numbers_of_rows_are_neither_added_nor_averaged(tmp_path: Path) -> N
         assert computed(tables, "dockets", "max", measure="Docket").value == 312
         assert computed(tables, "dockets", "sum", measure="Pieces").value == 24
         assert computed(tables, "loads", "sum", measure="Load").value == 12
+
+
+@pytest.mark.parametrize(("said", "relation"), [("May 2024", "more"), ("May 2024", "at least"), ("April", "at least")])
+def test_an_open_time_needs_no_row_in_the_month_where_it_begins(tables: RelationSet, said: str, relation: str) -> None:
+    where = {("Order date", said): relation, ("Status", "Cancelled"): "is"}
+    found = computed(tables, "orders_2024", "count", f"cancelled, {said}", where=where)
+    assert (found.value, found.count) == (0, 0)
 
 
 def test_whether_there_is_a_row_is_not_told_of_a_time_that_the_table_lacks(tables: RelationSet) -> None:
@@ -355,7 +443,7 @@ def test_any_program_has_a_result_or_says_that_it_has_none(tables: RelationSet, 
         any_of=data.draw(st.booleans()),
     )
     try:
-        table = run(computation(program, view, found), tables)
+        table = run(computation(program, view, found, tables), tables)
     except (NotComputableError, NoRowsError, QuestionError):
         return
     assert table.said

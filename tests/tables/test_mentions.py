@@ -105,6 +105,12 @@ def test_a_day_is_read_in_each_language_and_shares_what_the_next_one_has(questio
     assert all(one.is_day for one in find_periods(question))
 
 
+def test_the_number_of_a_version_is_no_number_to_compare(tables: RelationSet) -> None:
+    assert not [
+        one for one in found(tables, "orders_2024", "orders of version 1.2.25") if one[1] in {"number", "limit"}
+    ]
+
+
 @pytest.mark.parametrize(
     ("question", "days"),
     [("between 13 and 17 Oct", [13, 17]), ("am 12.3. und danach", [12]), ("5 jobs on 17 Oct", [17])],
