@@ -36,9 +36,9 @@ _LONGEST_UNDERLINED = 300  # characters of a heading above a line of === or ---
 _TAG_OPENING = re.compile(
     r"(?P<comment>\{%-?\s*comment\b)|(?P<tag>\{%)|(?P<html><!--)"
     r"|(?P<remark>^[ \t]{0,40}%%(?!%))|(?P<inline>(?<=[^\n%\w{])%%(?=(?:[^\n%]|\n(?!\s*\n)|%(?!%)){1,2000}%%(?!\w)))"
-    # Over several paragraphs, a comment begins and ends at its words or at the ends of lines; %%d is a format.
-    r"|(?P<long>(?<=[^\n%\w{])%%(?!\.?\d{0,3}[cdfsux]\b)(?=[^\s%]|[ \t]*+\n)"
-    r"(?=(?:[^%]|%(?!%)){0,5000}+(?:(?<=[^\s%])%%(?!\w)|%%[ \t]*+$)))"
+    # Over several paragraphs, a comment begins behind and ends before a blank; %%d is a format, 5%% is an amount.
+    r"|(?P<long>(?:(?<=\s)|^)%%(?!\.?\d{0,3}[cdfsux]\b)(?=[^\s%\\\"']|[ \t]*+\n)"
+    r"(?=(?:[^%]|%(?!%)){0,5000}+(?:(?<=[^\s%\d\"'])%%(?!\S)|(?<=\s)%%[ \t]*+$)))"
     r"|(?P<unused>^ {0,3}\[[^\]\n]{1,100}\]:[ \t]{1,9}(?:#|<>)[ \t]{1,9}(?=[(\"']))",  # a link that leads nowhere
     re.MULTILINE,
 )

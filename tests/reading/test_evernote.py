@@ -41,6 +41,19 @@ def test_each_note_has_its_title_day_and_tags() -> None:
     assert len(document.tables) == 1
 
 
+def test_names_of_characters_and_signs_within_attributes_are_read() -> None:
+    boxes = '<ul style="--en-todo:true;"><li style="--en-checked:true;"><div>Paid</div></li>'
+    boxes += '<li style="--en-checked:false;"><div>Booked</div></li></ul>'
+    hidden = (
+        '<en-crypt hint="a > b" cipher="AES">U2VjcmV0</en-crypt><en-media alt="A > picture"/><en-todo title="a>b"/>Oil'
+    )
+    document = export(note("Entr&eacute;e&nbsp;fees &amp; more", boxes + hidden, "<tag>Caf&eacute;</tag>"))
+    assert (document.title, document.provenance.tags) == ("Entr\u00e9e fees & more", ("Caf\u00e9",))
+    assert all(said in document.text for said in ("[x] Paid", "[ ] Booked", "[ ] Oil"))
+    assert not any(said in document.text for said in ("U2Vj", "picture", 'b"'))
+    assert any("encrypted part" in one for one in document.notes)
+
+
 def test_a_single_note_tells_who_wrote_it_when() -> None:
     source = "<note-attributes><author>Ann Berg</author><source-url>https://e.example/x</source-url></note-attributes>"
     document = export(note("Crane", "<div>It lifts 12 t.</div>", source))

@@ -333,6 +333,10 @@ def test_remarks_of_obsidian_go_over_paragraphs(note: str) -> None:
     [
         "It prints %%d for a number.\n\nWrite 100%% for a share.\n",
         "Type %% twice.\n\nThen %% again.\n",
+        'In a format, "%%" is a sign.\n\nThe fee is 40 euros.\n\nIn a batch file, "%%" also is one.\n',
+        'Then write "%%i" there.\n\nThe fee is 40 euros.\n\nA sign is written "%%".\n',
+        'printf("%5.1f %%\\n", x);\n\nThe fee is 40 euros.\n\nThen printf("%d%%\\n", y);\n',
+        "Dear %%first name,\n\nThe fee is 40 euros. It rose by 5%%.\n",
         "The cell %%time counts.\n\n```\n%%time\nx%%\n```\n",
         "The cell %%time counts.\n\nWrite `50%%` there.\n",
         f"The name %%first stands here.\n\n{'Much more is said. ' * 400}\n\nIt is 50%%\n",

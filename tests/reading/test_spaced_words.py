@@ -13,7 +13,7 @@ from local_rag.reading.read import parse
         ("This is I m p o r t a n t for all.", "This is Important for all."),
         ("N O T I C E to all", "NOTICE to all"),
         ("The d e p o s i t  r u l e s hold", "The deposit  rules hold"),
-        ("\u0412 \u0410 \u0416 \u041d \u041e", "\u0412\u0410\u0416\u041d\u041e"),
+        ("\u0412 \u041d \u0418 \u041c \u0410 \u041d \u0418 \u0415", "\u0412\u041d\u0418\u041c\u0410\u041d\u0418\u0415"),
     ],
 )
 def test_letters_of_a_word_are_joined(line: str, shown: str) -> None:
@@ -31,6 +31,11 @@ def test_letters_of_a_word_are_joined(line: str, shown: str) -> None:
         "Keys a B c E",
         "A  N  C  H  O  R",
         "Points 1 2 3 4",
+        "Questions 1 to 5: A C B D A",
+        "Months: J F M A M J J A S O N D",
+        "Vitamins A D E K are soluble",
+        "Days M T O T F L S",
+        "Sides x a y b",
     ],
 )
 def test_letters_of_no_word_stay_apart(line: str) -> None:

@@ -105,7 +105,7 @@ def test_tables_of_one_length_beside_each_other_stay_two(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "rows",
     [
-        [["Item", "Stock", None, "Crew", "Hours"], ["Rope", 12, None, "Ann", 4], ["Lamp", 3, None, "Ann", 2]],
+        [["Item", "Stock", None, "Crew", "Hours"], ["Rope", 12, None, "Ann", 4], ["Rope", 3, None, "Ann", 2]],
         [
             ["Day", "Sales", None, "Day", "Visits"],
             ["2024-01-01", 5, None, "2024-02-01", 9],
@@ -116,6 +116,17 @@ def test_tables_of_one_length_beside_each_other_stay_two(tmp_path: Path) -> None
 def test_tables_beside_each_other_whose_first_column_repeats_stay_two(tmp_path: Path, rows: Cells) -> None:
     left, right = relations(tmp_path, rows)
     assert (names(left), names(right)) == (list(rows[0][:2]), list(rows[0][3:]))
+
+
+@pytest.mark.parametrize("repeated", ["open", "closed"])
+def test_a_blank_column_within_a_table_of_names_parts_nothing(tmp_path: Path, repeated: str) -> None:
+    states = ["open", "closed", repeated]
+    rows: Cells = [["Name", "Dept", None, "Status", "Amount"]]
+    rows += [
+        [name, "Sales", None, state, at]
+        for at, (name, state) in enumerate(zip(["Ann", "Bob", "Cy"], states, strict=True))
+    ]
+    assert [len(names(one)) for one in relations(tmp_path, rows)] == [4]
 
 
 def test_a_blank_column_before_words_that_say_how_a_row_stands_parts_nothing(tmp_path: Path) -> None:
@@ -146,13 +157,16 @@ def test_a_dash_labels_several_groups_that_have_no_name(tmp_path: Path) -> None:
 
 
 def test_labels_stand_behind_the_numbers_of_the_rows(tmp_path: Path) -> None:
-    cities = ["Aldra", "Brekk", "Corvik", "Dunmar"]
+    cities = ["Aldra", "Brekk", "Aldra", "Brekk"]
     labels = ["North", None, "South", None]
     table = [[at, label, city] for at, (label, city) in enumerate(zip(labels, cities, strict=True), start=1)]
     [relation] = relations(tmp_path, [["No", "Region", "City"], *table])
     assert [row[1] for row in values(relation)] == ["North", "North", "South", "South"]
     [other] = relations(tmp_path, [["Code", "Region", "City"], *([f"x{at}", *row] for at, *row in table)])
     assert [row[1] for row in values(other)] == labels
+    codes = [[at, label, name] for at, label, name in zip(range(1, 5), labels, ["Ann", "Bob", "Cy", "Di"], strict=True)]
+    [lacking] = relations(tmp_path, [["No", "Discount code", "Customer"], *codes])
+    assert [row[1] for row in values(lacking)] == labels
 
 
 def test_a_header_of_two_rows_without_merged_cells_names_both() -> None:

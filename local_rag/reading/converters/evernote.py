@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from html.entities import html5
 from itertools import islice
 from typing import Any
 
@@ -17,16 +18,19 @@ from local_rag.reading.markdown import find_headings, find_tables
 from local_rag.reading.provenance import make_provenance
 
 _MOST_NOTES, _MOST_TASKS, _MOST_FILES = 20_000, 500, 1000  # of a file, of a note, of a file
-_TODO = re.compile(r"<en-todo\b([^<>]*+)>(?:\s*+</en-todo>)?")
-_TICKED = re.compile(r"\bchecked\s*=\s*[\"']true")
-_ENCRYPTED = re.compile(r"<en-crypt\b[^<>]*+>[^<>]*+</en-crypt>")
-_MEDIA = re.compile(r"<en-media\b[^<>]*+>(?:\s*+</en-media>)?")  # of the attached files
+_ATTRIBUTES = r"""(?:[^<>"']|"[^"<]*+"|'[^'<]*+')*+"""
+_TODO = re.compile(rf"<en-todo\b({_ATTRIBUTES})>(?:\s*+</en-todo>)?")
+_ITEM = re.compile(rf"<li\b({_ATTRIBUTES})>(?:\s*+<div\b{_ATTRIBUTES}>)?")  # of a list to be ticked, in newer exports
+_TICKED = re.compile(r"\bchecked\s*+[=:]\s*+[\"']?true")
+_ENCRYPTED = re.compile(rf"<en-crypt\b{_ATTRIBUTES}>[^<>]*+</en-crypt>")
+_MEDIA = re.compile(rf"<en-media\b{_ATTRIBUTES}>(?:\s*+</en-media>)?")  # of the attached files
+_ENTITY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)([A-Za-z]{2,31};)")
 
 
 def convert_evernote(data: bytes) -> Converted:
     """Convert an export: each note is a section below its title."""
     text, notes = decode_with_notes(data, declared_in_text(data))
-    root = _parse(clean(text))
+    root = _parse(_with_characters(clean(text)))
     if root.tag != "en-export":
         raise ReadError("not an export of Evernote")
     found = root.findall("note")
@@ -46,6 +50,19 @@ def convert_evernote(data: bytes) -> Converted:
         provenance, title = make_provenance(url=url, date=made, author=author, tags=tags), _line(found[0], "title")
     notes += notes_of(left_out)
     return sections.converted(title, notes=notes, attachments=tuple(attachments), provenance=provenance)
+
+
+def _with_characters(text: str) -> str:
+    """Put characters in the place of the names of HTML for them, which only the DTD of Evernote defines."""
+    if "<!ENTITY" in text:
+        return text
+    first, *others = text.split("<![CDATA[")
+    parts = (other.partition("]]>") for other in others)
+    return "".join([_named(first), *(f"<![CDATA[{data}{end}{_named(after)}" for data, end, after in parts)])
+
+
+def _named(text: str) -> str:
+    return _ENTITY.sub(lambda one: html5.get(one[1], one[0]), text)
 
 
 def _parse(text: str) -> Any:
@@ -69,11 +86,16 @@ def _write(note: Any, left_out: Counter[str]) -> tuple[str, tuple[str, ...]]:
     head = {"Created": make_provenance(date=_line(note, "created")).date, "Tags": tags}
     markup, encrypted = _ENCRYPTED.subn("", note.findtext("content") or "")
     left_out["encrypted part*"] += encrypted
-    markup = _TODO.sub(lambda one: "[x] " if _TICKED.search(one[1]) else "[ ] ", _MEDIA.sub("", markup))
+    markup = _TODO.sub(lambda one: _box(one[1]), _MEDIA.sub("", markup))
+    markup = _ITEM.sub(lambda one: one[0] + (_box(one[1]) if "--en-checked" in one[1] else ""), markup)
     page = convert_whole_page(markup.encode(), "utf-8") if markup.strip() else Converted(None, "", "markdown")
     lines = [f"{name}: {value}" for name, value in head.items() if value]
     tasks = [_task(task) for task in islice(note.iterfind("task"), _MOST_TASKS)]
     return "\n\n".join(filter(None, ["\n".join(lines), page.text, "\n".join(tasks)])), page.notes
+
+
+def _box(attributes: str) -> str:
+    return "[x] " if _TICKED.search(attributes) else "[ ] "
 
 
 def _task(task: Any) -> str:

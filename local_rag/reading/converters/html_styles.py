@@ -121,7 +121,7 @@ def _values(page: "Tag", sheet: str, styles: Sequence[str]) -> dict[str, str]:
         for selectors, name, value in given
         if name in used
         for selector, _ in zip(selectors, left, strict=False)
-        if not _PSEUDO.search(selector) and _may_fit(known, selector) and (compiled := _compiled(page, selector))
+        if _may_fit(known, selector) and (compiled := _compiled(page, selector))
     )
     own = (
         ([tag], name, value)
@@ -218,9 +218,8 @@ def _rules(sheet: str, declaration: re.Pattern[str], names: Mapping[str, str]) -
         for selector in selectors if declared else ():
             if left <= 0:
                 return
-            if not _PSEUDO.search(selector):
-                left -= 1
-                yield selector, declared
+            left -= 1
+            yield selector, declared
 
 
 def _without_comments(sheet: str) -> str:
@@ -250,7 +249,7 @@ def _blocks(sheet: str) -> Iterator[tuple[Sequence[str], str]]:
             pairs = ((outer, inner) for inner in own for outer in around.selectors)
             nested = (_within(*pair) for pair, _ in zip(pairs, left, strict=False))
             selectors = nested if around.is_rule else own
-            kept = tuple(one for one in selectors if len(one) <= _LONGEST_SELECTOR)
+            kept = tuple(one for one in selectors if len(one) <= _LONGEST_SELECTOR and not _PSEUDO.search(one))
             opened.append(_Opened(kept, is_rule=True, holds=around.holds))
 
 

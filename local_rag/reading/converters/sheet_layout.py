@@ -6,7 +6,7 @@ A blank row below a header or between the groups of a table ends nothing.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from local_rag.reading.converters.table_layout import Numbered, find_header, has_digit, may_be_header
+from local_rag.reading.converters.table_layout import Numbered, Row, find_header, has_digit, may_be_header
 
 _FEWEST_COLUMNS = 2
 _LOOK_AT = 5  # rows that tell whether a table goes on
@@ -105,8 +105,8 @@ def _are_apart(
 ) -> bool:
     """Return whether blocks that begin in one row are tables of their own.
 
-    Either they end in different rows, or each has records of its own: its first column has texts, and no two rows are
-    the same, or it is called as that of the others.
+    Either they end in different rows, or each has records of its own: its first column has another text in each row, or
+    texts that repeat in all of them, while no two rows are the same, or it is called as that of the others.
     """
     if any(len(block) < _FEWEST_COLUMNS for block in blocks):
         return False
@@ -118,16 +118,24 @@ def _are_apart(
     names = [[header[at] if at < len(header) else "" for at in block] for block in blocks]
     if not all(map(all, names)):
         return False
-    return len({one[0] for one in names}) == 1 or all(_are_records(rows[head + 1 :], block) for block in blocks)
+    parts = [
+        [tuple(row[at] if at < len(row) else "" for at in block) for _, row in rows[head + 1 :]] for block in blocks
+    ]
+    return len({one[0] for one in names}) == 1 or all(map(_are_named, parts)) or all(map(_are_records, parts))
 
 
-def _are_records(rows: Sequence[Numbered], block: Sequence[int]) -> bool:
-    """Return whether each row of a block has a text first, and is another one: by that text, or by all its cells."""
-    records = [tuple(row[at] if at < len(row) else "" for at in block) for _, row in rows]
-    firsts = [record[0] for record in records]
-    if not all(first and may_be_header([first]) for first in firsts):
-        return False
-    return len(set(firsts)) == len(firsts) or (all(map(all, records)) and len(set(records)) == len(records))
+def _are_named(rows: Sequence[Row]) -> bool:
+    """Return whether each row begins with another text."""
+    return len({row[0] for row in rows}) == len(rows) and _have_texts(rows)
+
+
+def _are_records(rows: Sequence[Row]) -> bool:
+    """Return whether the texts with which rows begin repeat, and their other cells tell them apart."""
+    return len({row[0] for row in rows}) < len(rows) == len(set(rows)) and all(map(all, rows)) and _have_texts(rows)
+
+
+def _have_texts(rows: Sequence[Row]) -> bool:
+    return all(row[0] and may_be_header([row[0]]) for row in rows)
 
 
 def _count(row: Sequence[str]) -> int:

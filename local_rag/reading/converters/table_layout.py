@@ -90,13 +90,14 @@ def find_header(rows: Sequence[Row], spanned: Collection[int] = (), marked: int 
 def fill_labels(rows: Sequence[Numbered], whole: Collection[int] = ()) -> tuple[list[Numbered], tuple[int, ...]]:
     """Give the rows below a header the labels that stand only in the first row of each group; return their columns.
 
-    Labels stand left, or behind the numbers of the rows, each once; most rows have none, or what follows them is the
-    same in several groups. Rows in `whole`, of one cell or of a total have none. A ditto mark stands for the cell above
-    it, in any column, if words or a number stand there: in a table of signs it is one of them.
+    Labels stand left, each once; most rows have none, or what follows them is the same in several groups. So it must be
+    behind the numbers of the rows. Rows in `whole`, of one cell or of a total have none. A ditto mark stands for the
+    cell above it, in any column, if words or a number stand there: in a table of signs it is one of them.
     """
     rows = _without_dittos(rows)
     first = min((at for _, row in rows for at, cell in enumerate(row[:_LEADING]) if cell), default=_LEADING)
-    first += _counts_rows([row[first] if first < len(row) else "" for number, row in rows if number not in whole])
+    numbered = _counts_rows([row[first] if first < len(row) else "" for number, row in rows if number not in whole])
+    first += numbered
     if first >= _LEADING or all(first < len(row) and row[first] for number, row in rows if number not in whole):
         return list(rows), ()
     width = max(len(row) for _, row in rows)
@@ -111,7 +112,7 @@ def fill_labels(rows: Sequence[Numbered], whole: Collection[int] = ()) -> tuple[
     for column in range(first, width - 1):
         if not any(row[column] for row in body):
             continue
-        starts = _starts_of_groups(body, column, begins)
+        starts = _starts_of_groups(body, column, begins, may_lack=numbered)
         if not starts:
             break
         label = ""
@@ -145,8 +146,13 @@ def _is_worded(cell: str) -> bool:
     return any(map(str.isalnum, cell)) and cell.casefold() not in _DITTO
 
 
-def _starts_of_groups(body: Sequence[Sequence[str]], column: int, begins: Collection[int]) -> set[int]:
-    """Return the rows in which the groups of a column begin; none if its blank cells are simply blank."""
+def _starts_of_groups(
+    body: Sequence[Sequence[str]], column: int, begins: Collection[int], *, may_lack: bool
+) -> set[int]:
+    """Return the rows in which the groups of a column begin; none if its blank cells are simply blank.
+
+    More must tell of values that `may_lack`, as dates may.
+    """
     starts = {at for at, row in enumerate(body) if row[column]}
     right = [at for at in range(column + 1, len(body[0])) if all(row[at] for row in body)]
     labels = [body[at][column] for at in sorted(starts)]
@@ -154,7 +160,7 @@ def _starts_of_groups(body: Sequence[Sequence[str]], column: int, begins: Collec
         return set()
     if any(is_number(label) and not (_YEAR.fullmatch(label) or _DATE.fullmatch(label)) for label in labels):
         return set()
-    are_dates = any(map(_DATE.fullmatch, labels))  # which may simply lack, so more must tell
+    may_lack = may_lack or any(map(_DATE.fullmatch, labels))
     outer, groups = 0, list[list[str]]()  # the values of the next column, by group
     seen: set[tuple[int, str]] = set()
     for at, row in enumerate(body):
@@ -167,7 +173,7 @@ def _starts_of_groups(body: Sequence[Sequence[str]], column: int, begins: Collec
         groups[-1].append(row[right[0]])
     apart = all(len(set(group)) == len(group) for group in groups)
     again = len({value for group in groups for value in group}) < len(body)
-    return starts if (2 * len(starts) <= len(body) and not are_dates) or (apart and again) else set()
+    return starts if (2 * len(starts) <= len(body) and not may_lack) or (apart and again) else set()
 
 
 def has_digit(cell: str) -> bool:
