@@ -215,37 +215,21 @@ class _Sample:
         yield from (at for at in self.numbers if found[at] and at not in {one, other})
 
     def _is_rate(self, one: int, other: int, product: int) -> bool:
-        """Return whether the first of two factors is the rate and the second the quantity; not if nothing tells."""
-        if not self._may_be_quantity(other):
+        """Return whether the first of two factors is surely the rate and the second the quantity.
+
+        Either the first and the product have the same unit, and the second is a count or of another unit; or the first
+        has fractions and is the same for the same thing, and the second is a count and is not.
+        """
+        units = [(self.columns[at].unit, bool(self.columns[at].units)) for at in (one, other, product)]
+        if any(units[2]):
+            return units[0] == units[2] != units[1] and (any(units[1]) or self._is_whole(other))
+        if any(units[0] + units[1]) or self._is_whole(one) or not self._is_whole(other):
             return False
-        if not self._may_be_quantity(one):
-            return True
-        signs = zip(self._signs(one, product), self._signs(other, product), strict=True)
-        first = next((mine for mine, its in signs if mine != its), None)
-        if first is not None:
-            return first
-        # Of hours and what one costs, either may have fractions: only a larger number with them is surely a price.
-        has_fractions = [bool(np.any(self._known(at) % 1)) for at in (one, other)]
-        return has_fractions == [True, False] and bool(np.median(self._known(one)) > np.median(self._known(other)))
+        return self._is_settled(one) and not self._is_settled(other)
 
-    def _signs(self, at: int, product: int) -> Iterator[bool]:
-        """Yield what tells a rate: the unit of the product, the last word of its name, the same for the same thing."""
-        column, whole = self.columns[at], self.columns[product]
-        yield (column.unit, bool(column.units)) == (whole.unit, bool(whole.units))
-        yield column.keys[-1:] == whole.keys[-1:]
-        yield self._is_settled(at)
-
-    def _known(self, at: int) -> np.ndarray:
+    def _is_whole(self, at: int) -> bool:
         column = self.values[:, at]
-        known: np.ndarray = np.abs(column[~np.isnan(column)])
-        return known
-
-    def _may_be_quantity(self, at: int) -> bool:
-        """Return whether numbers differ and are so many, or so much of a unit; a factor such as 0.2 is neither."""
-        if _has_unit_of_rate(self.columns[at]):
-            return False
-        known = self._known(at)
-        return bool((self.columns[at].unit or np.median(known) >= 1) and known.min() < known.max())
+        return not np.any(column[~np.isnan(column)] % 1)
 
     def _is_settled(self, at: int) -> bool:
         """Return whether a text column that says the same in several rows has the same number in all of them."""

@@ -300,18 +300,15 @@ PRICED = {
         "Item,Pieces,Each,Amount\nA,2,10 EUR,20 EUR\nB,30,4 EUR,120 EUR\nC,5,6 EUR,30 EUR\n"
         "D,7,8 EUR,56 EUR\nE,9,3 EUR,27 EUR\n"
     ),
-    "a word of its name": "Item,Pieces,Unit price,Whole price\nA,2,10,20\nB,30,4,120\nC,5,6,30\nD,7,8,56\nE,9,3,27\n",
-    "the same for the same person": (
-        "Who,Worked,Wage,Pay\nAnn,7.5,20,150\nBo,3,30,90\nAnn,8,20,160\nBo,2.25,30,67.50\nAnn,6,20,120\nBo,1,30,30\n"
+    "the same for the same thing": (
+        "Item,Pieces,Each,Pay\nOak,7,2.50,17.50\nElm,3,3,9\nOak,8,2.50,20\nElm,2,3,6\nOak,6,2.50,15\nElm,1,3,3\n"
     ),
-    "cents": "Item,Pieces,Each,Amount\nA,2,10.99,21.98\nB,3,4.25,12.75\nC,5,6.00,30\nD,1,8.50,8.50\nE,7,3.49,24.43\n",
     "rounding": (
         "Item,Weight (kg),Each (EUR),Amount (EUR)\n"
         "A,2.5,11.333,28.33\nB,3,8,24\nC,1.5,6.33,9.5\nD,2,8.5,17\nE,7,9.777,68.44\n"
     ),
-    "no quantity": "Item,Net,Tax rate,Tax\nA,200,0.2,40\nB,310,0.1,31\nC,55,0.2,11\nD,80,0.1,8\nE,90,0.2,18\n",
     "one row that is wrong": (
-        "Item,Pieces,Each,Amount\nA,2,10.99,21.98\nB,3,4.25,12.75\nC,5,6.5,99\nD,4,8.5,34\nE,7,3.49,24.43\n"
+        "Item,Pieces,Each (EUR),Amount (EUR)\nA,2,10.99,21.98\nB,3,4.25,12.75\nC,5,6.5,99\nD,4,8.5,34\nE,7,3.49,24.43\n"
     ),
 }
 
@@ -330,7 +327,8 @@ def test_what_times_a_quantity_is_a_third_column_is_averaged_but_not_added(tmp_p
 
 def test_no_operation_adds_rates(tmp_path: Path) -> None:
     how: dict[str, Any] = {"shown": "Item", "where": {("Item", "A"): "is", ("Item", "B"): "is"}}
-    for priced, rate in ((PRICED["cents"], "Each"), (PRICED["cents"].replace("Each", "Each %"), "Each %")):
+    lines = PRICED["its unit"]
+    for priced, rate in ((lines, "Each"), (lines.replace("Each", "Each %"), "Each %")):
         folder = tmp_path / rate
         folder.mkdir()
         with opened(folder, {"lines.csv": priced}) as tables:
@@ -362,16 +360,29 @@ def test_what_is_no_product_in_most_rows_is_added(tmp_path: Path, rows: str) -> 
             assert computed(tables, "lines", "sum", measure=measure).value
 
 
-def test_a_number_that_never_changes_is_the_rate_of_what_it_multiplies(tmp_path: Path) -> None:
-    text = "Item,Months,Each,Year\nA,12,10.5,126\nB,12,14.5,174\nC,12,16.5,198\nD,12,18.5,222\nE,12,13.5,162\n"
-    with opened(tmp_path, {"costs.csv": text}) as tables:
-        assert computed(tables, "costs", "sum", measure="Each").value == 73.5
-        with pytest.raises(NotComputableError):
-            computed(tables, "costs", "sum", measure="Months")
+@pytest.mark.parametrize(
+    ("names", "rows"),
+    [
+        ("Person,Hours,Rate,Cost", [(8, 50), (8, 60), (8, 70), (8, 55), (8, 65)]),
+        ("Load,Tonnes,Price,Value", [(0.5, 150), (0.25, 160), (0.8, 180), (0.75, 140), (1.5, 170)]),
+        ("Lot,Kilos,Price,Value", [(37.5, 15), (42.25, 16), (20.5, 18), (31.5, 14), (25, 17)]),
+        ("Invoice,Net amount,VAT factor,Gross amount", [(100, 1.19), (200, 1.07), (50, 1.19), (80, 1.07), (300, 1.19)]),
+        ("Day,Amount (EUR),Growth,Planned (EUR)", [(100, 1.1), (200, 1.2), (50, 1.3), (80, 1.05), (300, 1.1)]),
+        ("Item,Units sold,Price,Revenue sold", [(10, 15), (12, 16), (20, 18), (31, 14), (25, 17)]),
+        ("Menu,Portions,Price,Cost", [(20, 15), (20, 16), (40, 18), (40, 14), (10, 17), (10, 12)]),
+    ],
+)
+def test_a_quantity_is_added_though_a_number_times_it_is_a_third_column(
+    tmp_path: Path, names: str, rows: list[tuple[float, float]]
+) -> None:
+    lines = [f"{'ABC'[at // 2]},{one},{other},{round(one * other, 2)}" for at, (one, other) in enumerate(rows)]
+    with opened(tmp_path, {"lines.csv": "\n".join([names, *lines])}) as tables:
+        [view] = map(view_of, tables.named)
+        assert computed_of(view, tables, "sum", measure=view.columns[1].name).value
 
 
 def test_rates_are_looked_for_once_in_a_view(tmp_path: Path) -> None:
-    with opened(tmp_path, {"lines.csv": PRICED["cents"]}) as tables:
+    with opened(tmp_path, {"lines.csv": PRICED["its unit"]}) as tables:
         [view] = map(view_of, tables.named)
         assert rates(view, tables) is rates(view_of(tables.named[0]), tables)
 
