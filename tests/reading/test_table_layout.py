@@ -121,11 +121,8 @@ def test_tables_beside_each_other_whose_first_column_repeats_stay_two(tmp_path: 
 @pytest.mark.parametrize("repeated", ["open", "closed"])
 def test_a_blank_column_within_a_table_of_names_parts_nothing(tmp_path: Path, repeated: str) -> None:
     states = ["open", "closed", repeated]
-    rows: Cells = [["Name", "Dept", None, "Status", "Amount"]]
-    rows += [
-        [name, "Sales", None, state, at]
-        for at, (name, state) in enumerate(zip(["Ann", "Bob", "Cy"], states, strict=True))
-    ]
+    people = [[name, "Sales", None, state, at] for at, (name, state) in enumerate(zip("ABC", states, strict=True))]
+    rows: Cells = [["Name", "Dept", None, "Status", "Amount"], *people]
     assert [len(names(one)) for one in relations(tmp_path, rows)] == [4]
 
 
