@@ -13,7 +13,7 @@ from local_rag.errors import QuestionError
 from local_rag.passage_records import Passage, found_passage
 from local_rag.store.database import Store
 from local_rag.store.relation_rows import paths_of_tables
-from local_rag.tables.checker import said_in_full
+from local_rag.tables.checker import Said, said
 from local_rag.tables.computation import NotComputableError, computation
 from local_rag.tables.mentions import ROWS, Mention, mentions
 from local_rag.tables.periods import find_periods
@@ -23,6 +23,7 @@ from local_rag.tables.relation_set import MOST_ROWS, NamedRelation, RelationSet
 from local_rag.tables.run import NoRowsError, run
 from local_rag.tables.views import View, are_versions, joins, name_of_part, parts_named, unions, view_of
 from local_rag.text.languages import FUNCTION_WORDS
+from local_rag.text.sheet_rows import row_label
 from local_rag.text.tokens import STOP_WORDS, key_of_word, word_keys
 
 _MOST_RELATIONS = 6  # that are read closely
@@ -34,7 +35,8 @@ _FIRST_COLUMNS, _NAMED_COLUMNS = 2, 6  # that are kept of a table too wide to be
 _SMALL = STOP_WORDS.union(*FUNCTION_WORDS.values())
 _NOTHING = 1e-30  # a probability
 _ALONE = 5.0  # the most that a score is said to be above the next one
-_MOST_CHECKED, _NEAR, _LEAST_SCORE = 8, 3.5, -5.0  # results, how far from the best score, and their least one
+# Results that are checked, how far from the best score they may be, and the least that the best one may have.
+_MOST_CHECKED, _NEAR, _LEAST_SCORE = 10, 6.0, -5.0
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -72,11 +74,11 @@ class Candidate:
         return -log1p(exp(-max(-30.0, min(30.0, self.fits)))) + self.total + self.odds
 
     @property
-    def said(self) -> str:
+    def said(self) -> Said:
         """Return its query and its result as the checker reads them."""
         table = self.table
         values = [str(table.value)] if table.value is not None else [one.label for one in table.values]
-        return said_in_full(table.said, values, self.view.label, [column.name for column in self.view.columns])
+        return said(table.said, values, self.view.label, [column.name for column in self.view.columns])
 
     @property
     def result(self) -> tuple[object, ...]:
@@ -150,8 +152,11 @@ def candidates(question: str, views: Sequence[View], held: RelationSet, planner:
     """
     read = zip(views, planner.plan(question, views, held), strict=True)
     found = [one for view, each in read for one in _results(question, view, each, held, planner)]
-    least = max(_LEAST_SCORE, max((one.score for one in found), default=0.0) - _NEAR)
-    found = sorted((one for one in found if one.score >= least), key=lambda one: -one.score)[:_MOST_CHECKED]
+    best = max((one.score for one in found), default=_LEAST_SCORE)
+    if best < _LEAST_SCORE:
+        return []
+    near = (one for one in found if one.score >= best - _NEAR)
+    found = sorted(near, key=lambda one: -one.score)[:_MOST_CHECKED]
     odds = planner.checker.odds(question, [one.said for one in found])
     return [replace(one, odds=each) for one, each in zip(found, odds, strict=True)]
 
@@ -356,8 +361,12 @@ def _answered_by(table: TableAnswer) -> tuple[object, ...]:
 
 
 def _version_order(one: NamedRelation) -> tuple[list[int], str]:
-    numbers = [int(part) for part in re.findall(r"\d{1,8}", f"{one.stored.path.rpartition('/')[2]} {one.stored.sheet}")]
+    numbers = [int(part) for part in re.findall(r"\d{1,8}", f"{_file_name(one)} {one.stored.sheet}")]
     return numbers, one.stored.path
+
+
+def _file_name(one: NamedRelation) -> str:
+    return one.stored.path.rpartition("/")[2]
 
 
 def _file_of(table: TableAnswer) -> str:
@@ -390,6 +399,6 @@ def _named_in(notes: Sequence[str], store: Store) -> list[str]:
 def _passage(source: TableSource, store: Store) -> Passage | None:
     """Return the passage of a document in which the first of its rows lies."""
     text = store.document_text(source.document_id)
-    at = text.find(f"Row {source.row}: ", max(0, text.find(f"## {source.sheet}"))) if source.row else 0
+    at = text.find(row_label(source.row), max(0, text.find(f"## {source.sheet}"))) if source.row else 0
     stored = store.chunk_at(source.document_id, max(0, at))
     return replace(found_passage(stored, 0.0, ()), terms="", sentence="") if stored else None

@@ -44,7 +44,7 @@ ALLOWED: Mapping[str, tuple[int, ...]] = {
     "limit": (0, 1),
 }
 _IMPOSSIBLE = -1e9
-_MOST_PROGRAMS, _MOST_FLIPS, _PAIRED, _LEAST_FLIP = 10, 12, 5, -3.5
+_MOST_PROGRAMS, _MOST_FLIPS, _PAIRED, _LEAST_FLIP = 30, 20, 8, -5.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import pytest
 
 from local_rag.answer_records import TableAnswer, TableValue
 from local_rag.tables.answer import FromRows, answer_from_rows, views_for
-from local_rag.tables.checker import Checker
+from local_rag.tables.checker import Checker, Said
 from local_rag.tables.mentions import mentions
 from local_rag.tables.planner import Planned, Read
 from local_rag.tables.program import Program
@@ -24,8 +24,8 @@ class CheckerOfWords:
     def __init__(self, words: str = "", odds: float = 4.0) -> None:
         self._words, self._odds = words, odds
 
-    def odds(self, question: str, queries: Sequence[str]) -> Sequence[float]:
-        return [self._odds if self._words in one else -self._odds for one in queries]
+    def odds(self, question: str, queries: Sequence[Said]) -> Sequence[float]:
+        return [self._odds if self._words in one.query else -self._odds for one in queries]
 
 
 class PlannerOfFields:

@@ -2,14 +2,15 @@
 
     python -m scripts.training.rows.train_checker OUTPUT EXAMPLES... --start PLANNER.pt --minutes 15
 
-EXAMPLES are what `queries` writes; PLANNER is a trained planner, whose encoder is the start. OUTPUT becomes a folder
-with the int8 model.
+EXAMPLES are what `queries` writes; PLANNER is a trained planner, whose encoder is the start, or a checker to go on
+with. OUTPUT becomes a folder with the int8 model, and its weights as `checker.pt`, to go on with.
 """
 
 import argparse
 import pickle
 import random
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,17 @@ import torch
 from tokenizers import Tokenizer
 from torch import nn
 
-from local_rag.tables.checker import CHECKER_FILE, LENGTH, TOKENIZER
+from local_rag.tables.checker import CHECKER_FILE, TOKENIZER, Encoded, encode
 from scripts.training.reader_model import half_precision, load_start
 from scripts.training.rows.export import write_onnx
 from scripts.training.rows.model import TorchPlanner
 
-RATE, HEAD_RATE, QUESTIONS = 6e-5, 5e-4, 6  # questions of a step
-_MOST_RIGHT, _MOST_WRONG = 2, 5  # queries of a question
+RATE, HEAD_RATE, TOKENS = 6e-5, 5e-4, 4_000  # and tokens of a step
+_OTHERS = 0.5  # share of the questions without a right query, or with no other, that an epoch has
 
 
 class TorchChecker(nn.Module):
-    """Return the log odds of each pair, shape (batch,)."""
+    """Return the log odds of each token, shape (batch, length); a query has the mean of its own."""
 
     def __init__(self, bert: Any) -> None:
         super().__init__()
@@ -38,29 +39,59 @@ class TorchChecker(nn.Module):
         out = self.bert(
             input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
         ).last_hidden_state
-        return self.head(out[:, 0]).squeeze(-1)
+        return self.head(out).squeeze(-1)
 
 
-def chosen(one: dict[str, Any], draw: random.Random) -> list[tuple[str, bool]]:
-    """Return some queries of a question as text, each with whether it is right."""
-    right = [each for each in one["queries"] if each["right"]][:_MOST_RIGHT]
-    wrong = [each for each in one["queries"] if not each["right"]][:_MOST_WRONG]
-    if not right:
-        wrong = wrong[:3]
-    some = [(each["text"], each["right"]) for each in (*right, *wrong)]
-    draw.shuffle(some)
-    return some
+Read = tuple[Encoded, list[bool]]  # a question with its queries, and which of them are right
 
 
-def loss_of(logits: torch.Tensor, labels: torch.Tensor, groups: list[int]) -> torch.Tensor:
-    """Return the loss of each pair, and of the choice among the queries of each question."""
-    total = nn.functional.binary_cross_entropy_with_logits(logits, labels)
-    choices = [
-        torch.logsumexp(some, 0) - torch.logsumexp(some[known > 0], 0)
-        for some, known in zip(logits.split(groups), labels.split(groups), strict=True)
-        if known.any() and not known.all()
+def read(tokenizer: Any, one: dict[str, Any], draw: random.Random) -> Read:
+    """Return a question with its queries in any order."""
+    queries = draw.sample(one["queries"], len(one["queries"]))
+    return encode(tokenizer, one["question"], [each["said"] for each in queries]), [each["right"] for each in queries]
+
+
+def is_choice(one: dict[str, Any]) -> bool:
+    """Return whether a question has right and wrong queries."""
+    return len({each["right"] for each in one["queries"]}) > 1
+
+
+def steps_of(made: list[dict[str, Any]], tokenizer: Any, draw: random.Random) -> Iterator[list[Read]]:
+    """Yield questions of about the same length, at random, without end."""
+    while True:
+        some = [read(tokenizer, one, draw) for one in made if is_choice(one) or draw.random() < _OTHERS]
+        some.sort(key=lambda one: len(one[0].ids) + 30 * draw.random())
+        groups, group = list[list[Read]](), list[Read]()
+        for one in some:
+            if group and len(one[0].ids) * (len(group) + 1) > TOKENS:
+                groups.append(group)
+                group = []
+            group.append(one)
+        draw.shuffle(groups)
+        print(f"an epoch has {len(groups)} steps", flush=True)
+        yield from groups
+
+
+def loss_of(odds: torch.Tensor, some: list[Read]) -> torch.Tensor:
+    """Return the loss of each query, and of the choice among the queries of each question."""
+    losses = list[torch.Tensor]()
+    for of_tokens, (encoded, right) in zip(odds, some, strict=True):
+        logits = torch.stack([of_tokens[start:end].mean() for start, end in encoded.spans])
+        known = torch.tensor(right)
+        loss = nn.functional.binary_cross_entropy_with_logits(logits, known.float())
+        if known.any() and not known.all():
+            loss = loss + torch.logsumexp(logits, 0) - torch.logsumexp(logits[known], 0)
+        losses.append(loss)
+    return torch.stack(losses).mean()
+
+
+def padded(some: list[Read]) -> list[torch.Tensor]:
+    """Return the tokens, which of them count, and their types."""
+    longest = max(len(one.ids) for one, _ in some)
+    every = [(one.ids, [1] * len(one.ids), one.types) for one, _ in some]
+    return [
+        torch.tensor([[*row, *[0] * (longest - len(row))] for row in column]) for column in zip(*every, strict=True)
     ]
-    return total + 0.5 * torch.stack(choices).mean() if choices else total
 
 
 def main() -> None:
@@ -70,54 +101,42 @@ def main() -> None:
     parser.add_argument("--start", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=15)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
-    torch.manual_seed(0)
-    draw = random.Random(0)
+    torch.manual_seed(options.seed)
+    draw = random.Random(options.seed)
     tokenizer = Tokenizer.from_file(str(TOKENIZER))
-    tokenizer.enable_truncation(LENGTH)
-    planner = TorchPlanner(load_start().bert)
-    planner.load_state_dict(torch.load(options.start, weights_only=True))
-    for part in planner.bert.modules():
-        if isinstance(part, nn.Dropout):
-            part.p = 0.1
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    planner, start = TorchPlanner(load_start().bert), torch.load(options.start, weights_only=True)
     model = TorchChecker(planner.bert).train()
+    (model if "head.weight" in start else planner).load_state_dict(start)
     optimizer = torch.optim.AdamW(
         [{"params": model.bert.parameters()}, {"params": model.head.parameters()}], weight_decay=0.01
     )
     made = [one for path in options.examples for one in pickle.loads(path.read_bytes()) if one["queries"]]
-    started, seen, step, at = time.time(), [0.0, 0], 0, len(made)
-    while (done := (time.time() - started) / 60 / options.minutes) < 1:
-        if at + QUESTIONS > len(made):
-            draw.shuffle(made)
-            at = 0
-        groups = [chosen(one, draw) for one in made[at : at + QUESTIONS]]
-        asked = [one["question"] for one in made[at : at + QUESTIONS]]
-        at += QUESTIONS
-        pairs = [(question, text) for question, some in zip(asked, groups, strict=True) for text, _ in some]
-        encodings = tokenizer.encode_batch(pairs)
-        longest = max(len(one.ids) for one in encodings)
-        padded = [
-            torch.tensor([[*values, *[0] * (longest - len(values))] for values in every])
-            for every in zip(*((one.ids, one.attention_mask, one.type_ids) for one in encodings), strict=True)
-        ]
-        labels = torch.tensor([float(right) for some in groups for _, right in some])
+    started, seen, step = time.time(), [0.0, 0], 0
+    for some in steps_of(made, tokenizer, draw):
+        if (done := (time.time() - started) / 60 / options.minutes) >= 1:
+            break
         scale = min(1.0, (step + 1) / 60) * max(0.02, 1 - done)
         for group, rate in zip(optimizer.param_groups, (RATE, HEAD_RATE), strict=True):
             group["lr"] = rate * scale
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half_precision()):
-            logits = model(*padded)
-        loss = loss_of(logits.float(), labels, [len(some) for some in groups])
+            odds = model(*padded(some))
+        loss = loss_of(odds.float(), some)
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         step, seen = step + 1, [seen[0] + loss.item(), seen[1] + 1]
         if step % 100 == 0:
-            epoch = step * QUESTIONS / len(made)
-            print(f"{step} steps, {done:.0%}, loss {seen[0] / seen[1]:.3f}, epoch {epoch:.2f}", flush=True)
+            print(f"{step} steps, {done:.0%}, loss {seen[0] / seen[1]:.3f}", flush=True)
             seen = [0.0, 0]
-    write_onnx(model, options.output / CHECKER_FILE, ["odds"])
+    options.output.mkdir(parents=True, exist_ok=True)
+    torch.save(model.state_dict(), options.output / "checker.pt")
+    write_onnx(model, options.output / CHECKER_FILE, ["odds"], of_tokens=["odds"])
 
 
 if __name__ == "__main__":
