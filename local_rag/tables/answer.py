@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from math import exp, log, log1p
 
 from local_rag.answer_records import Answer, Citation, TableAnswer, TableSource
@@ -128,7 +128,7 @@ def _answered(question: str, best: Candidate | None, held: RelationSet, planner:
     if best is None or (probability := _probability(question, best, planner)) < planner.answer_from:
         return None
     whole = _with_rows(best, held)
-    return FromRows(_newest(question, whole, held, planner), probability) if whole else None
+    return FromRows(_newest(question, whole, held), probability) if whole else None
 
 
 def _probability(question: str, best: Candidate, planner: Planner) -> float:
@@ -320,8 +320,8 @@ def follow_up(question: str, before: str, held: RelationSet, planner: Planner) -
     return FromRows(table, probability, _paths_of(best.view)) if table else None
 
 
-def _newest(question: str, best: Candidate, held: RelationSet, planner: Planner) -> TableAnswer:
-    """Return what the newest version of a table says, with what the others say in notes."""
+def _newest(question: str, best: Candidate, held: RelationSet) -> TableAnswer:
+    """Return what the newest version of a table says that has such rows, with what the others say in notes."""
     one = best.view.relations[0]
     if best.view.kind != "one":
         return best.table
@@ -331,28 +331,27 @@ def _newest(question: str, best: Candidate, held: RelationSet, planner: Planner)
     if named:  # the year of this table is asked for
         return best.table
     same = [other for other in held.named if other is not one and other.columns == one.columns]
-    found = [(one, best.table)]
-    for other in (other for other in same if are_versions(other, one, held)):
-        candidate = best_candidate(question, [view_of(other)], held, planner)
-        if candidate and _asks_the_same(candidate.program, best.program) and (whole := _with_rows(candidate, held)):
-            found.append((other, whole.table))
-    found.sort(key=lambda pair: _version_order(pair[0]))
-    *others, (_, newest) = found
-    if not others:
-        return newest
-    notes = [
-        f"{_file_of(value)} says {table_lines(value)[0]}."
-        for _, value in others
-        if _answered_by(value) != _answered_by(newest)
-    ]
-    return replace(newest, notes=(*newest.notes, "This is the newest table.", *notes[-_MOST_VERSIONS:]))
+    versions = [(other, _of_version(other, question, best, held)) for other in same if are_versions(other, one, held)]
+    versions = sorted([(one, best.table), *versions], key=lambda pair: _version_order(pair[0]))
+    *others, newest = [table for _, table in versions if table]
+    lacking = [_file_name(other) for other, _ in takewhile(lambda pair: pair[1] is None, reversed(versions))]
+    notes = [f"{name}, which is newer, does not say it." for name in lacking[:_MOST_VERSIONS]]
+    if others and not lacking:
+        notes.append("This is the newest table.")
+    told = [value for value in others if _answered_by(value) != _answered_by(newest)]
+    notes += [f"{_file_of(value)} says {table_lines(value)[0]}." for value in told[-_MOST_VERSIONS:]]
+    return replace(newest, notes=(*newest.notes, *notes))
 
 
-def _asks_the_same(one: Program, other: Program) -> bool:
-    """Return whether two programs compute the same of tables with the same columns."""
-    fields = ("operation", "measure", "shown", "group", "part", "direction", "pair", "filled")
-    alike = all(getattr(one, name) == getattr(other, name) for name in fields)
-    return alike and sorted(filter(None, one.relations)) == sorted(filter(None, other.relations))
+def _of_version(other: NamedRelation, question: str, best: Candidate, held: RelationSet) -> TableAnswer | None:
+    """Return what the query of a table gives for one with the same columns; None without such rows or values."""
+    every, view = view_of(best.view.relations[0]).columns, view_of(other)
+    view = replace(view, columns=tuple(view.columns[every.index(column)] for column in best.view.columns))
+    used = {one: relation for one, relation in zip(best.mentioned, best.program.relations, strict=False) if relation}
+    found = {(one.column, one.start, one.end): one for one in mentions(question, view, held) if one.end}
+    # Of a place in the question, each version may hold other values.
+    mentioned = [found.get((one.column, one.start, one.end), one) for one in used]
+    return _result(replace(best.program, relations=tuple(used.values())), view, mentioned, held)
 
 
 def _answered_by(table: TableAnswer) -> tuple[object, ...]:
