@@ -1,7 +1,6 @@
 """From a question to what rows say: which table, which version, which follow-up, and when nothing is said."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,8 @@ from local_rag.tables.planner import Planned, Read
 from local_rag.tables.program import Program
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.views import View
-from scripts.benchmarks.sheets import is_right, open_tables
+from scripts.benchmarks.sheets import is_right
+from tests.support.opened_tables import opened
 
 
 class CheckerOfWords:
@@ -137,33 +137,33 @@ def test_a_follow_up_changes_the_rows_of_the_question_before(tables: RelationSet
 
 
 def test_of_versions_the_newest_answers_and_names_what_others_say(tmp_path: Path) -> None:
-    files = tmp_path / "files"
-    files.mkdir()
-    for year, price in ((2024, 10), (2025, 12)):
-        text = f"Product,Price (EUR),Users\nPlanner Basic,5,3\nPlanner Plus,{price},20\nPlanner Max,90,100\n"
-        (files / f"Price list {year}.csv").write_text(text)
-    (tmp_path / "library").mkdir()
+    files = {
+        f"Price list {year}.csv": (
+            f"Product,Price (EUR),Users\nPlanner Basic,5,3\nPlanner Plus,{price},20\nPlanner Max,90,100\n"
+        )
+        for year, price in ((2024, 10), (2025, 12))
+    }
     price_of = PlannerOfFields({"operation": "list", "shown": "Price (EUR)"})
-    with closing(open_tables(files, tmp_path / "library")) as opened:
-        found = answer_from_rows("How much is Planner Plus?", opened, planner=price_of)
+    with opened(tmp_path, files) as tables:
+        found = answer_from_rows("How much is Planner Plus?", tables, planner=price_of)
         assert found is not None
         assert (found.table.value, found.table.unit) == (12, "EUR")
         assert found.table.notes == ("This is the newest table.", "Price list 2024.csv says 10 EUR.")
-        same = answer_from_rows("How much is Planner Basic?", opened, planner=price_of)
+        same = answer_from_rows("How much is Planner Basic?", tables, planner=price_of)
         assert same is not None
         assert same.table.notes == ("This is the newest table.",)
 
 
 def test_a_newer_version_without_such_a_row_is_named(tmp_path: Path) -> None:
-    files = tmp_path / "files"
-    files.mkdir()
-    for year, last in ((2023, "Max"), (2024, "Max"), (2025, "Team")):
-        text = f"Product,Price (EUR),Users\nPlanner Basic,5,3\nPlanner Plus,10,20\nPlanner {last},{year},100\n"
-        (files / f"Price list {year}.csv").write_text(text)
-    (tmp_path / "library").mkdir()
+    files = {
+        f"Price list {year}.csv": (
+            f"Product,Price (EUR),Users\nPlanner Basic,5,3\nPlanner Plus,10,20\nPlanner {last},{year},100\n"
+        )
+        for year, last in ((2023, "Max"), (2024, "Max"), (2025, "Team"))
+    }
     price_of = PlannerOfFields({"operation": "list", "shown": "Price (EUR)"})
-    with closing(open_tables(files, tmp_path / "library")) as opened:
-        found = answer_from_rows("How much is Planner Max?", opened, planner=price_of)
+    with opened(tmp_path, files) as tables:
+        found = answer_from_rows("How much is Planner Max?", tables, planner=price_of)
         assert found is not None
         assert found.table.value == 2024
         assert found.table.notes == (
@@ -173,17 +173,15 @@ def test_a_newer_version_without_such_a_row_is_named(tmp_path: Path) -> None:
 
 
 def test_a_newer_version_answers_though_it_has_more_values(tmp_path: Path) -> None:
-    files = tmp_path / "files"
-    files.mkdir()
-    depots = [f"Depot {letter},{letter},open,2" for letter in "ABCDEF"]
-    for year, more in ((2024, ["Oslo depot,G,paid,5"]), (2025, ["Oslo depot,G,paid,6", "Oslo office,H,late,1"])):
-        lines = ["Place,Code,State,Price", *depots, *more]
-        (files / f"Prices {year}.csv").write_text("\n".join(lines))
-    (tmp_path / "library").mkdir()
-    with closing(open_tables(files, tmp_path / "library")) as opened:
+    same = ["Place,Code,State,Price", *(f"Depot {letter},{letter},open,2" for letter in "ABCDEF")]
+    files = {
+        "Prices 2024.csv": "\n".join([*same, "Oslo depot,G,paid,5"]),
+        "Prices 2025.csv": "\n".join([*same, "Oslo depot,G,paid,6", "Oslo office,H,late,1"]),
+    }
+    with opened(tmp_path, files) as tables:
         for question, value in (("total price of Oslo", 7), ("total price of paid", 6)):
             found = answer_from_rows(
-                question, opened, planner=PlannerOfFields({"operation": "sum", "measure": "Price"})
+                question, tables, planner=PlannerOfFields({"operation": "sum", "measure": "Price"})
             )
             assert found is not None
             assert found.table.value == value, question
@@ -198,38 +196,35 @@ def test_names_that_are_sql_and_cells_that_are_instructions_are_only_text(tables
 
 
 def test_few_tables_are_read_closely_those_with_the_rarest_words_first(tmp_path: Path) -> None:
-    (tmp_path / "files").mkdir()
-    (tmp_path / "library").mkdir()
-    for number in range(30):
-        rows = "".join(f"item {number}-{row},{row}\n" for row in range(3))
-        (tmp_path / "files" / f"list {number}.csv").write_text(f"Name,Amount of {number}\n{rows}")
-    with closing(open_tables(tmp_path / "files", tmp_path / "library")) as opened:
-        single = [one for one in views_for("amount of 17 of item 17-2", opened) if one.kind == "one"]
+    files = {
+        f"list {number}.csv": "\n".join(
+            [f"Name,Amount of {number}", *(f"item {number}-{row},{row}" for row in range(3))]
+        )
+        for number in range(30)
+    }
+    with opened(tmp_path, files) as tables:
+        single = [one for one in views_for("amount of 17 of item 17-2", tables) if one.kind == "one"]
         assert len(single) < 10
         assert single[0].relations[0].stored.path.endswith("list 17.csv")
 
 
 def test_one_of_several_tables_alike_is_asked_alone_only_if_it_is_named(tmp_path: Path) -> None:
-    (tmp_path / "files").mkdir()
-    (tmp_path / "library").mkdir()
-    for month, first in (("Jan", 1), ("Feb", 40)):
-        rows = "".join(f"load {first + at},{at}\n" for at in range(9))
-        (tmp_path / "files" / f"loads {month}.csv").write_text(f"Load,Weight\n{rows}")
-    with closing(open_tables(tmp_path / "files", tmp_path / "library")) as opened:
-        assert [one.kind for one in views_for("average weight of the loads", opened)] == ["union"]
-        kinds = [(one.kind, one.relations[0].table) for one in views_for("weight of the loads in February", opened)]
+    files = {
+        f"loads {month}.csv": "\n".join(["Load,Weight", *(f"load {first + at},{at}" for at in range(9))])
+        for month, first in (("Jan", 1), ("Feb", 40))
+    }
+    with opened(tmp_path, files) as tables:
+        assert [one.kind for one in views_for("average weight of the loads", tables)] == ["union"]
+        kinds = [(one.kind, one.relations[0].table) for one in views_for("weight of the loads in February", tables)]
         assert kinds[0] == ("one", "loads_feb")
         assert [kind for kind, _ in kinds] == ["one", "union"]
 
 
 def test_the_table_of_the_question_before_is_considered_too(tmp_path: Path) -> None:
-    (tmp_path / "files").mkdir()
-    (tmp_path / "library").mkdir()
-    for number in range(10, 30):
-        (tmp_path / "files" / f"list {number}.csv").write_text(f"Name,Amount of {number}\nnails,1\nscrews,2\n")
+    files = {f"list {number}.csv": f"Name,Amount of {number}\nnails,1\nscrews,2\n" for number in range(10, 30)}
     sums = PlannerOfFields({"operation": "sum", "measure": "Amount of 27"})
-    with closing(open_tables(tmp_path / "files", tmp_path / "library")) as opened:
-        found = answer_from_rows("and screws?", opened, ["amount of 27 of nails"], sums)
+    with opened(tmp_path, files) as tables:
+        found = answer_from_rows("and screws?", tables, ["amount of 27 of nails"], sums)
     assert found is not None
     assert found.table.value == 2
     assert any(path.endswith("list 27.csv") for path in found.considered)
@@ -237,11 +232,8 @@ def test_the_table_of_the_question_before_is_considered_too(tmp_path: Path) -> N
 
 def test_a_library_without_tables_asks_no_planner(tmp_path: Path) -> None:
     refuses: Callable[[], PlannerOfFields] = lambda: PlannerOfFields({})  # noqa: E731
-    (tmp_path / "files").mkdir()
-    (tmp_path / "library").mkdir()
-    (tmp_path / "files" / "note.txt").write_text("No table.")
-    with closing(open_tables(tmp_path / "files", tmp_path / "library")) as opened:
-        assert answer_from_rows("How many?", opened, planner=refuses()) is None
+    with opened(tmp_path, {"note.txt": "No table."}) as tables:
+        assert answer_from_rows("How many?", tables, planner=refuses()) is None
 
 
 def test_an_answer_is_compared_with_what_is_known() -> None:

@@ -1,8 +1,6 @@
 """What a program computes, whatever question it was made for."""
 
 import itertools
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,17 +25,7 @@ from local_rag.tables.program import (
 from local_rag.tables.relation_set import RelationSet
 from local_rag.tables.run import NoRowsError, run
 from local_rag.tables.views import View, joins, unions, view_of
-from scripts.benchmarks.sheets import open_tables
-
-
-@contextmanager
-def opened(folder: Path, files: dict[str, str]) -> Iterator[RelationSet]:
-    (folder / "files").mkdir()
-    (folder / "library").mkdir()
-    for name, text in files.items():
-        (folder / "files" / name).write_text(text)
-    with closing(open_tables(folder / "files", folder / "library")) as tables:
-        yield tables
+from tests.support.opened_tables import opened
 
 
 def computed(tables: RelationSet, name: str, operation: str, question: str = "", **how: Any) -> TableAnswer:
