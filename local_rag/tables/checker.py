@@ -14,10 +14,10 @@ from local_rag.models.models_folder import shipped_models
 from local_rag.models.onnx_session import OnnxSession
 from local_rag.models.own_models import TOKENIZER_FILE
 from local_rag.reading.ruler import read_tokenizer
+from local_rag.tables.encoding import CLS, SEP
 
 CHECKER_FILE = "checker.onnx"  # beside the planner
 TOKENIZER = shipped_models() / "minilm-l6-reader" / TOKENIZER_FILE  # that of all MiniLM models
-_CLS, _SEP = 101, 102
 _TABLE, _QUERY = 1, 10  # marks that no text can hold
 _LENGTH, _QUESTION, _TABLES, _WORDS = 512, 72, 144, 44  # tokens in all, and of the question, of tables, of a query
 _MOST_VALUES = 3  # of a result
@@ -64,13 +64,13 @@ def encode(tokenizer: Any, question: str, queries: Sequence[Said]) -> Encoded:
         ids: list[int] = tokenizer.encode(text[: most * 12], add_special_tokens=False).ids
         return ids[:most]
 
-    ids = [_CLS, *tokens(question, _QUESTION), _SEP]
+    ids = [CLS, *tokens(question, _QUESTION), SEP]
     asked = len(ids)
     tables = dict.fromkeys(one.table for one in queries)
     numbers = {table: min(_TABLE + number, _QUERY - 1) for number, table in enumerate(tables)}
     for table, mark in numbers.items():
         ids += [mark, *tokens(table, _TABLES // len(numbers))]
-    ids.append(_SEP)
+    ids.append(SEP)
     most = min(_WORDS, (_LENGTH - len(ids)) // max(1, len(queries)) - 2)
     spans = list[tuple[int, int]]()
     for one in queries:

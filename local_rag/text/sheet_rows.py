@@ -53,7 +53,10 @@ def named_cells(cells: Iterable[tuple[str, str]], between: str = CELL_BREAK) -> 
 def names_above(text: str, offset: int) -> tuple[str, ...]:
     """Return the names of the columns of the table in which an offset of a text lies, none if they are not known."""
     line = text.rfind(f"\n{COLUMNS}", 0, offset) + 1
-    return _names_in(text[line:].partition("\n")[0]) if text.find("\n\n", line, offset) < 0 else ()
+    if not text.startswith(COLUMNS, line) or text.find("\n\n", line, offset) >= 0:
+        return ()
+    end = text.find("\n", line)
+    return _names_in(text[line : len(text) if end < 0 else end])
 
 
 def table_of(lines: Sequence[str], names: Sequence[str] = ()) -> SheetTable:

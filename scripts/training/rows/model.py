@@ -32,6 +32,19 @@ class TorchPlanner(nn.Module):
         return self.whole(out[:, 0]), self.tokens(out)
 
 
+def padded(some: Sequence[Any]) -> dict[str, torch.Tensor]:
+    """Return what an encoder reads of several inputs, each with its tokens as `ids` and their `types`."""
+    longest = max(len(one.ids) for one in some)
+    ids = torch.zeros(len(some), longest, dtype=torch.long)
+    types, mask = ids.clone(), ids.clone()
+    for row, one in enumerate(some):
+        length = len(one.ids)
+        ids[row, :length] = torch.tensor(one.ids)
+        types[row, :length] = torch.tensor(one.types)
+        mask[row, :length] = 1
+    return {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
+
+
 def prepared(one: Any) -> dict[str, Any]:
     """Return the programs of an example as indexes."""
     some: Sequence[Program] = one.programs

@@ -19,7 +19,7 @@ from local_rag.tables.planner import best
 from local_rag.tables.program import NONE
 from scripts.training.reader_model import half_precision, load_start
 from scripts.training.rows.examples import Example
-from scripts.training.rows.model import TorchPlanner, log_probabilities, parts_of, prepared
+from scripts.training.rows.model import TorchPlanner, log_probabilities, padded, parts_of, prepared
 from scripts.training.rows.search import OPERATIONS_OF
 
 _PRIOR = 0.3
@@ -43,21 +43,9 @@ def batches(items: list[Any], size: int, draw: random.Random) -> Any:
     return groups
 
 
-def collate(some: list[Any]) -> dict[str, torch.Tensor]:
-    longest = max(len(one.encoded.ids) for one in some)
-    ids = torch.zeros(len(some), longest, dtype=torch.long)
-    types, mask = ids.clone(), ids.clone()
-    for row, one in enumerate(some):
-        length = len(one.encoded.ids)
-        ids[row, :length] = torch.tensor(one.encoded.ids)
-        types[row, :length] = torch.tensor(one.encoded.types)
-        mask[row, :length] = 1
-    return {"input_ids": ids, "token_type_ids": types, "attention_mask": mask}
-
-
 def loss_of(model: TorchPlanner, batch: list[Any]) -> tuple[torch.Tensor, torch.Tensor]:
     with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half_precision()):
-        whole, tokens = model(**collate([one for one, _, _ in batch]))
+        whole, tokens = model(**padded([one.encoded for one, _, _ in batch]))
     whole, tokens = whole.float(), tokens.float()
     fits = torch.tensor([float(bool(one.programs)) for one, _, _ in batch])
     weights = torch.tensor([weight for _, _, weight in batch])
@@ -106,7 +94,7 @@ def evaluate(model: TorchPlanner, made: list[Made]) -> dict[str, Any]:
     for asked, examples in made:
         surest = None
         for one in examples:
-            whole, tokens = model(**collate([one]))
+            whole, tokens = model(**padded([one.encoded]))
             mentioned = [Mention(column, kind, "") for column, kind in one.of_mentions]
             planned = best(whole[0].float().numpy(), tokens[0].float().numpy(), one.encoded, one.kinds, mentioned)
             program, logp = planned.programs[0]

@@ -21,7 +21,7 @@ from torch import nn
 from local_rag.tables.checker import CHECKER_FILE, TOKENIZER, Encoded, encode
 from scripts.training.reader_model import half_precision, load_start
 from scripts.training.rows.export import write_onnx
-from scripts.training.rows.model import TorchPlanner
+from scripts.training.rows.model import TorchPlanner, padded
 
 RATE, HEAD_RATE, TOKENS = 6e-5, 5e-4, 4_000  # and tokens of a step
 _OTHERS = 0.5  # share of the questions without a right query, or with no other, that an epoch has
@@ -85,15 +85,6 @@ def loss_of(odds: torch.Tensor, some: list[Read]) -> torch.Tensor:
     return torch.stack(losses).mean()
 
 
-def padded(some: list[Read]) -> list[torch.Tensor]:
-    """Return the tokens, which of them count, and their types."""
-    longest = max(len(one.ids) for one, _ in some)
-    every = [(one.ids, [1] * len(one.ids), one.types) for one, _ in some]
-    return [
-        torch.tensor([[*row, *[0] * (longest - len(row))] for row in column]) for column in zip(*every, strict=True)
-    ]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("output", type=Path)
@@ -124,7 +115,7 @@ def main() -> None:
         for group, rate in zip(optimizer.param_groups, (RATE, HEAD_RATE), strict=True):
             group["lr"] = rate * scale
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=half_precision()):
-            odds = model(*padded(some))
+            odds = model(**padded([one for one, _ in some]))
         loss = loss_of(odds.float(), some)
         optimizer.zero_grad()
         loss.backward()
